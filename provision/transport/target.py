@@ -1,0 +1,22 @@
+"""Where a host is and how it is reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Target:
+    """One host as the user named it.
+
+    `name` is what reports call it. `address` is what OpenSSH is given, so aliases of ssh_config work.
+    `options` are further `-o` settings for OpenSSH, as KEY=VALUE. `local` is the machine we run on.
+    """
+
+    name: str
+    address: str
+    user: str | None = None
+    port: int | None = None
+    identity: str | None = None
+    options: tuple[str, ...] = field(default=())
+    local: bool = False
