@@ -5,6 +5,8 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+import yaml
+
 NAMESPACE, NAME = "gpu_provision", "host"
 
 
@@ -20,3 +22,10 @@ def root() -> Path:
         if (place / "roles").is_dir() and (place / "playbooks").is_dir():
             return place
     raise FileNotFoundError(f"no collection {NAMESPACE}.{NAME} at or beside {home}")
+
+
+@cache
+def role_order() -> tuple[str, ...]:
+    """The short names of all roles in the order in which they run, as playbooks/site.yml has them."""
+    plays = yaml.safe_load((root() / "playbooks" / "site.yml").read_text(encoding="utf-8"))
+    return tuple(entry["role"].rpartition(".")[2] for entry in plays[0]["roles"])
