@@ -1,4 +1,4 @@
-"""How Ansible is set up for a run: a configuration file of its own and nothing of the user's Ansible settings."""
+"""How Ansible is set up for a run: a configuration of its own, nothing of the user's Ansible settings."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ KEPT = frozenset(
 
 
 def environment(run_dir: Path, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The whole environment of ansible-playbook; its locale is not the caller's, for Ansible insists on UTF-8."""
+    """The environment of ansible-playbook; its locale is not the caller's, for Ansible insists on UTF-8."""
     source = os.environ if environ is None else environ
     return {
         **{name: value for name, value in source.items() if name in KEPT},
