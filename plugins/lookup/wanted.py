@@ -30,8 +30,8 @@ EXAMPLES = """
 RETURN = """
 _raw:
   description:
-    - One dictionary a role, with the files, units, packages and holds wanted, the reasons, and in C(refused) why
-      the role must not run here.
+    - One dictionary a role, with the files, units, packages and holds wanted, the reasons, and in C(refused)
+      why the role must not run here.
   type: list
   elements: dict
 """
