@@ -185,5 +185,9 @@ class Facts:
         return _network.interfaces(self.recording.answer("ip.addresses"), self.recording.answer("ip.links"))
 
     @cached_property
+    def default_routes(self) -> tuple[_network.DefaultRoute, ...] | Unknown:
+        return _network.default_routes(self.recording.answer("ip.routes"), self.recording.answer("ip.routes6"))
+
+    @cached_property
     def rdma(self) -> tuple[_network.RdmaPort, ...] | Unknown:
         return _network.rdma(self.recording.answer("rdma"))
