@@ -144,7 +144,10 @@ class CallbackModule(CallbackBase):
         self._result(result, "changed" if _of(result, "result").get("changed") else "ok")
 
     def v2_runner_on_failed(self, result: Any, ignore_errors: bool = False) -> None:
-        self._result(result, "failed", message=message(_of(result, "result")), ignored=ignore_errors or None)
+        outcome, task = _of(result, "result"), _of(result, "task")
+        # Our own modules say in what state a failure left the host.
+        left = outcome.get("state") if str(task.action).startswith(OURS) else None
+        self._result(result, "failed", message=message(outcome), ignored=ignore_errors or None, left=left)
 
     def v2_runner_on_unreachable(self, result: Any) -> None:
         self._result(result, "unreachable", message=message(_of(result, "result")))

@@ -52,6 +52,8 @@ class Event:
     ignored: bool = False
     attempt: int | None = None
     of: int | None = None
+    left: str | None = None
+    """Of a failure in a module of ours: the state that it says to have left the host in."""
     failed_hosts: tuple[str, ...] = ()
     """Of an `end`: hosts with a failure that nothing rescued, or out of reach."""
 
@@ -74,6 +76,7 @@ class Event:
                 ignored=bool(raw.get("ignored")),
                 attempt=raw.get("attempt"),
                 of=raw.get("of"),
+                left=raw.get("left"),
                 failed_hosts=tuple(raw.get("failed_hosts", ())),
             )
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -40,6 +40,7 @@ class State(StrEnum):
 
     UNTOUCHED = "untouched"
     DONE = "done"
+    REVERTED = "reverted"
     PARTIAL = "partial"
 
 
@@ -205,6 +206,8 @@ class Fold:
         """Untouched only where nothing that could change the host began and ended in an unknown way."""
         if host.counts[TaskStatus.CHANGED]:
             return State.PARTIAL
+        if trouble and trouble.left in (State.UNTOUCHED, State.REVERTED):
+            return State(trouble.left)
         open_action = trouble.action if trouble else host.in_flight
         never_there = (
             trouble is not None

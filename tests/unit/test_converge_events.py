@@ -163,6 +163,17 @@ def test_untouched_only_where_nothing_can_have_changed(action: str, status: Task
     assert host.state is state
 
 
+@pytest.mark.parametrize("left", [State.UNTOUCHED, State.REVERTED])
+def test_a_module_of_ours_tells_the_state_it_left(left: State) -> None:
+    action = "gpu_provision.host.commit_confirm"
+    failed = ended("nccl", "a", FAILED, "m", action=action, left=str(left))
+    assert folded(task("nccl", "a", action), failed, BAD_END).state is left
+    before = (task("nvidia_driver", "b"), ended("nvidia_driver", "b", CHANGED))
+    assert folded(*before, task("nccl", "a", action), failed, BAD_END).state is State.PARTIAL
+    odd = ended("nccl", "a", FAILED, "m", action=action, left="armed")
+    assert folded(task("nccl", "a", action), odd, BAD_END).state is State.PARTIAL
+
+
 def test_a_host_lost_after_work_began_is_not_called_untouched() -> None:
     host = folded(
         task("nccl", "a"),
