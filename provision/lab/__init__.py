@@ -1,0 +1,63 @@
+"""Lab hosts: booted Debian machines on this machine, to try everything on. Only the lab needs root."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .host import LabHost
+from .needs import can_run
+from .place import place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["LabHost", "can_run", "down", "down_all", "find", "hosts", "up"]
+
+
+def up(
+    name: str | None = None,
+    *,
+    release: str = "bookworm",
+    gpus: str | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> LabHost:
+    """Makes and boots a host; returns when its sshd answers. `gpus` is MODEL[:COUNT], several with commas.
+
+    `say` is told what takes longer than a moment. Raises Usage where this machine cannot run a lab or the call is
+    wrong, Failure where the name is taken or the host does not boot; then nothing of the host is left.
+    """
+    from . import life, needs
+
+    needs.require()
+    return life.up(place(), name, release, gpus, say)
+
+
+def find(name: str) -> LabHost | None:
+    """The host of this name that was made to the end, running or off."""
+    from .host import load
+
+    host = load(place(), name)
+    return host if host and host.whole else None
+
+
+def hosts() -> list[LabHost]:
+    """Every host of the lab, in order of name."""
+    from .host import all_hosts
+
+    return all_hosts(place())
+
+
+def down(name: str) -> None:
+    """Takes a host down, with all that is its own. Raises Failure where there is none of this name."""
+    from . import life, needs
+
+    needs.require()
+    life.down(place(), name)
+
+
+def down_all() -> None:
+    """Takes every host down and leaves no mount, link, bridge, rule or process. Base roots and package files stay."""
+    from . import life, needs
+
+    needs.require()
+    life.down_all(place())

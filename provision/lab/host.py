@@ -1,0 +1,120 @@
+"""One lab host: what is known of it, and where its parts are."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from ..transport.target import Target
+from . import cgroups
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .place import Place
+
+
+@dataclass(frozen=True)
+class LabHost:
+    """A host of the lab. `number` is the last number of its address and makes its names on the machine unique."""
+
+    place: Place
+    name: str
+    release: str
+    gpus: str
+    number: int
+    address: str
+    base: str
+
+    @property
+    def folder(self) -> Path:
+        return self.place.hosts / self.name
+
+    @property
+    def root(self) -> Path:
+        """The host's file system as seen from this machine."""
+        return self.folder / "root"
+
+    @property
+    def layer(self) -> Path:
+        """What the host has changed over its base root (an overlay's upper folder)."""
+        return self.folder / "upper"
+
+    @property
+    def double(self) -> Path:
+        """Folder of the GPU double on this machine."""
+        return self.folder / "double"
+
+    @property
+    def console(self) -> Path:
+        return self.folder / "console.log"
+
+    @property
+    def password(self) -> str:
+        """The root password that the host was made with."""
+        return (self.folder / "password").read_text().strip()
+
+    @property
+    def machine(self) -> str:
+        return f"{self.place.bridge}-{self.number}"
+
+    @property
+    def link(self) -> str:
+        return f"vb-{self.machine}"
+
+    @property
+    def cgroup(self) -> str:
+        return f"gpu-provision-{self.machine}"
+
+    @property
+    def running(self) -> bool:
+        return self.whole and bool(cgroups.members(self.cgroup))
+
+    @property
+    def whole(self) -> bool:
+        """Whether the host was made to the end; what was cut short is only there to be removed."""
+        return (self.folder / "whole").exists()
+
+    @property
+    def state(self) -> str:
+        if not self.whole:
+            return "half-made"
+        return "running" if cgroups.members(self.cgroup) else "off"
+
+    def target(self) -> Target:
+        """How OpenSSH reaches the host: root, by the lab's key, its host key checked strictly."""
+        return Target(
+            name=self.name,
+            address=self.address,
+            user="root",
+            identity=str(self.place.key),
+            options=(
+                f"UserKnownHostsFile={self.place.known_hosts}",
+                "GlobalKnownHostsFile=/dev/null",
+                "StrictHostKeyChecking=yes",
+                "IdentitiesOnly=yes",
+                "IdentityAgent=none",
+            ),
+        )
+
+    def save(self) -> None:
+        record = {key: value for key, value in asdict(self).items() if key != "place"}
+        half = self.folder / ".host.json"
+        half.write_text(json.dumps(record, indent=1) + "\n")
+        os.replace(half, self.folder / "host.json")
+
+
+def load(place: Place, name: str) -> LabHost | None:
+    try:
+        record = json.loads((place.hosts / name / "host.json").read_text())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return LabHost(place=place, **record)
+
+
+def all_hosts(place: Place) -> list[LabHost]:
+    """Every host that has a record, in order of name; half-made ones too."""
+    names = sorted(path.name for path in place.hosts.glob("*") if path.is_dir())
+    return [host for name in names if (host := load(place, name))]
