@@ -55,12 +55,26 @@ class MatchBlock:
 
 
 @dataclass(frozen=True)
+class Operator:
+    """The account that recorded, and the address it came from (None where that was the host itself)."""
+
+    user: str
+    addr: str | None
+
+
+@dataclass(frozen=True)
 class Sshd:
     """`files` in the order that sshd reads them; `settings` with each Include laid in where it stands."""
 
     cases: tuple[SshdCase, ...]
     files: tuple[tuple[str, str], ...]
     settings: tuple[Setting, ...]
+    operator: Operator | None = None
+
+    def with_file(self, path: str, text: str) -> tuple[Setting, ...]:
+        """The settings as they would be with one file there or written anew; the main file stays the first."""
+        files = [(p, text if p == path else t) for p, t in self.files]
+        return tuple(_walk(tuple(files if path in dict(files) else [*files, (path, text)])))
 
     @property
     def match_blocks(self) -> tuple[MatchBlock, ...]:
@@ -90,7 +104,14 @@ def sshd(effective: Answer, files: Answer) -> Sshd | Absent | Unknown:
     texts = _files(files)
     if isinstance(texts, Unknown):
         return texts
-    return Sshd(cases, texts, tuple(_walk(texts)))
+    return Sshd(cases, texts, tuple(_walk(texts)), _operator(effective))
+
+
+def _operator(answer: Answer) -> Operator | None:
+    raw = answer.raw.get("operator")
+    if not isinstance(raw, dict) or not isinstance(raw.get("user"), str):
+        return None
+    return Operator(raw["user"], raw["addr"] if isinstance(raw.get("addr"), str) else None)
 
 
 def _cases(answer: Answer) -> tuple[SshdCase, ...] | Unknown:
