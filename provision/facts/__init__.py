@@ -186,7 +186,7 @@ class Facts:
 
     @cached_property
     def default_routes(self) -> tuple[_network.DefaultRoute, ...] | Unknown:
-        return _network.default_routes(self.recording.answer("ip.routes"), self.recording.answer("ip.routes6"))
+        return _network.default_routes(self.recording.answer("ip.routes"))
 
     @cached_property
     def rdma(self) -> tuple[_network.RdmaPort, ...] | Unknown:

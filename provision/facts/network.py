@@ -83,22 +83,19 @@ class DefaultRoute:
 
     interface: str
     metric: int
-    v6: bool
 
 
-def default_routes(v4: Answer, v6: Answer) -> tuple[DefaultRoute, ...] | Unknown:
-    """`ip -j route show default` of both families, the one that counts first; empty where there is none."""
+def default_routes(answer: Answer) -> tuple[DefaultRoute, ...] | Unknown:
+    """The default routes of `ip -j route`, the one that counts first; empty where there is none."""
+    found = rows(answer)
+    if isinstance(found, Unknown):
+        return found
     result: list[DefaultRoute] = []
-    for answer, is_v6 in ((v4, False), (v6, True)):
-        if not is_v6 or answer.silence is None:
-            found = rows(answer)
-            if isinstance(found, Unknown):
-                return found
-            for row in found:
-                name = text_of(row, "dev")
-                if row.get("dst") in ("default", "0.0.0.0/0", "::/0") and name is not None:
-                    result.append(DefaultRoute(name, int_of(row, "metric") or 0, is_v6))
-    return tuple(sorted(result, key=lambda route: (route.v6, route.metric)))
+    for row in found:
+        name = text_of(row, "dev")
+        if row.get("dst") in ("default", "0.0.0.0/0") and name is not None:
+            result.append(DefaultRoute(name, int_of(row, "metric") or 0))
+    return tuple(sorted(result, key=lambda route: route.metric))
 
 
 def interfaces(addresses: Answer, links: Answer) -> tuple[Interface, ...] | Unknown:
