@@ -45,9 +45,12 @@ def audit(report: Audit, out: Console, mend: Mend) -> None:
         labelled(out, [("drift", says)], indent="", style="yellow")
 
 
-def judgement(host: Judgement, out: Console, mend: Mend) -> None:
-    """Print one host: its headline, then what is not well by subject, then one line for the rest."""
-    _headline(host, out)
+def judgement(host: Judgement, out: Console, mend: Mend, label: tuple[str, str] | None = None) -> None:
+    """Print one host: a headline, then what is not well by subject, then a line for the rest.
+
+    The headline begins with the host's name, or with `label` and its style.
+    """
+    _headline(host, out, label)
     if host.unreached is not None:
         labelled(out, [("why", host.unreached)], indent="  ")
         return
@@ -61,8 +64,8 @@ def judgement(host: Judgement, out: Console, mend: Mend) -> None:
     _rest(host, out)
 
 
-def _headline(host: Judgement, out: Console) -> None:
-    parts: list[tuple[str, str]] = [(host.host, "bold"), ("  ", "")]
+def _headline(host: Judgement, out: Console, label: tuple[str, str] | None = None) -> None:
+    parts: list[tuple[str, str]] = [label or (host.host, "bold"), ("  ", "")]
     if host.unreached is not None:
         line(out, [*parts, ("not judged", STYLES[Status.UNKNOWN])])
         return
@@ -93,7 +96,7 @@ def _finding(finding: Finding, host: str, out: Console, mend: Mend) -> None:
     ]
     rows += [("evidence" if n == 0 else "", text) for n, text in enumerate(_cut(finding.evidence))]
     rows.append(("advice", finding.advice))
-    if finding.role:
+    if finding.role and finding.status is not Status.UNKNOWN:
         notes = ", ".join(n for n in (f"role {finding.role}", DISRUPTION[finding.disrupts]) if n)
         rows.append(("run", f"{mend(host, finding.role)}   ({notes})"))
     labelled(out, [(label, text) for label, text in rows if text], indent=" " * LABEL)

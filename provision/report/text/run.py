@@ -72,7 +72,7 @@ def _host_run(host: HostRun, out: Console, mend: Mend) -> None:
     if host.checks:
         checks(host.checks, out)
     if host.judgement:
-        judgement(host.judgement, out, mend)
+        judgement(host.judgement, out, mend, label=(f"  {'now':<{LABEL - 2}}", "dim"))
     if host.resume:
         labelled(out, [("go on", host.resume)], indent="  ")
     out.print()
