@@ -1,0 +1,296 @@
+"""`nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits]` and its sister `--query-supported-clocks`."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Union
+
+from .document import application_texts, memory, throttle_states
+from .gpu import DEPRECATED, LOST, NA, Gpu
+from .nvml import INVALID, Refusal
+
+Value = Union[str, int, float, None]
+Field = tuple[str, Callable[[Gpu], Value]]
+
+SYNONYMS = {
+    "gpu_name": "name", "gpu_serial": "serial", "gpu_uuid": "uuid", "gpu_bus_id": "pci.bus_id", "clocks.gr": "clocks.current.graphics",
+    "clocks.sm": "clocks.current.sm", "clocks.mem": "clocks.current.memory", "clocks.video": "clocks.current.video",
+    "clocks.applications.gr": "clocks.applications.graphics", "clocks.applications.mem": "clocks.applications.memory",
+    "clocks.default_applications.gr": "clocks.default_applications.graphics", "clocks.default_applications.mem": "clocks.default_applications.memory",
+    "clocks.max.gr": "clocks.max.graphics", "clocks.max.mem": "clocks.max.memory", "inforom.image": "inforom.img", "inforom.power": "inforom.pwr",
+    "retired_pages.sbe": "retired_pages.single_bit_ecc.count", "retired_pages.dbe": "retired_pages.double_bit.count",
+    "gpu_operation_mode.current": "gom.current", "gpu_operation_mode.pending": "gom.pending",
+}  # fmt: skip
+"""Other spellings; the header shows the name on the right."""
+
+
+def _ecc(kind: str, where: str, gpu: Gpu) -> Value:
+    if not gpu.card["ecc"]:
+        return None
+    counts = gpu.ecc_counts()
+    word = "uncorrectable" if kind == "uncorrected" else "correctable"
+    per = {
+        "sram": counts[f"sram_{word}"],
+        "dram": counts[f"dram_{word}"],
+        "device_memory": counts[f"dram_{word}"],
+    }
+    return sum((counts[f"sram_{word}"], counts[f"dram_{word}"])) if where == "total" else per.get(where)
+
+
+def _application(gpu: Gpu, index: int, *, default: bool) -> Value:
+    text = application_texts(gpu, default=default)[index]
+    return text if text == DEPRECATED else None if text == NA else int(text.split()[0])
+
+
+def _limits(name: str) -> Callable[[Gpu], Value]:
+    return lambda gpu: float(gpu.card["power"][name])
+
+
+def _same(value: Value) -> Callable[[Gpu], Value]:
+    return lambda gpu: value
+
+
+def _fields() -> dict[str, Field]:
+    """Field -> (its unit, how it reads). None reads as [N/A]."""
+    f: dict[str, Field] = {
+        "timestamp": (
+            "",
+            lambda gpu: time.strftime("%Y/%m/%d %H:%M:%S.") + f"{int(time.time() * 1000) % 1000:03d}",
+        ),
+        "driver_version": ("", lambda gpu: gpu.version),
+        "count": ("", lambda gpu: len(gpu.state["loaded"]["gpus"])),
+        "name": ("", lambda gpu: gpu.product),
+        "serial": ("", lambda gpu: None if gpu.card["brand"] == "GeForce" else gpu.gpu["serial"]),
+        "uuid": ("", lambda gpu: gpu.gpu["uuid"]),
+        "pci.bus_id": ("", lambda gpu: gpu.bus_id),
+        "pci.domain": ("", _same("0x0000")),
+        "pci.bus": ("", lambda gpu: f"0x{gpu.bus:02X}"),
+        "pci.device": ("", lambda gpu: f"0x{gpu.gpu['address'][8:10].upper()}"),
+        "pci.device_id": ("", lambda gpu: f"0x{gpu.card['pci']['device'].upper()}10DE"),
+        "pci.sub_device_id": (
+            "",
+            lambda gpu: f"0x{gpu.card['pci']['subdevice']}{gpu.card['pci']['subvendor']}".upper().replace(
+                "0X", "0x"
+            ),
+        ),
+        "pcie.link.width.max": ("", lambda gpu: gpu.card["pci"]["width"]),
+        "pcie.link.width.current": ("", lambda gpu: gpu.link_width()),
+        "index": ("", lambda gpu: gpu.minor),
+        "display_mode": ("", lambda gpu: DEPRECATED if gpu.branch >= 580 else "Disabled"),
+        "display_active": ("", _same("Disabled")),
+        "persistence_mode": ("", lambda gpu: "Enabled" if gpu.persistence else "Disabled"),
+        "addressing_mode": ("", lambda gpu: "HMM" if gpu.state["loaded"]["open"] else "None"),
+        "accounting.mode": ("", _same("Disabled")),
+        "accounting.buffer_size": ("", _same(4000)),
+        "vbios_version": ("", lambda gpu: gpu.card["board"]["vbios"]),
+        "inforom.img": ("", lambda gpu: gpu.card["board"]["inforom"][0]),
+        "inforom.oem": ("", lambda gpu: gpu.card["board"]["inforom"][1]),
+        "inforom.ecc": ("", lambda gpu: gpu.card["board"]["inforom"][2]),
+        "fan.speed": ("%", lambda gpu: 0 if gpu.card.get("fan") else None),
+        "pstate": ("", lambda gpu: "P8" if gpu.card["brand"] == "GeForce" else "P0"),
+        "memory.total": ("MiB", lambda gpu: memory(gpu)["total"]),
+        "memory.reserved": ("MiB", lambda gpu: memory(gpu)["reserved"]),
+        "memory.used": ("MiB", lambda gpu: memory(gpu)["used"]),
+        "memory.free": ("MiB", lambda gpu: memory(gpu)["free"]),
+        "compute_mode": ("", _same("Default")),
+        "compute_cap": ("", lambda gpu: gpu.card["compute_capability"]),
+        "ecc.mode.current": ("", lambda gpu: "Enabled" if gpu.card["ecc"] else None),
+        "ecc.mode.pending": ("", lambda gpu: "Enabled" if gpu.card["ecc"] else None),
+        "retired_pages.single_bit_ecc.count": ("", lambda gpu: 0 if gpu.card.get("retired_pages") else None),
+        "retired_pages.double_bit.count": ("", lambda gpu: 0 if gpu.card.get("retired_pages") else None),
+        "retired_pages.pending": ("", lambda gpu: "No" if gpu.card.get("retired_pages") else None),
+        "temperature.gpu": ("", lambda gpu: gpu.temperature()),
+        "temperature.memory": ("", lambda gpu: gpu.card["temperature"]["memory"]),
+        "power.management": ("", lambda gpu: DEPRECATED if gpu.branch >= 590 else "Enabled"),
+        "power.draw": ("W", _limits("idle")),
+        "power.draw.average": ("W", _limits("idle")),
+        "power.draw.instant": ("W", _limits("idle")),
+        "power.limit": ("W", lambda gpu: gpu.power_limit()),
+        "enforced.power.limit": ("W", lambda gpu: gpu.power_limit()),
+        "power.default_limit": ("W", _limits("default")),
+        "power.min_limit": ("W", _limits("min")),
+        "power.max_limit": ("W", _limits("max")),
+        "mig.mode.current": ("", lambda gpu: "Disabled" if gpu.can("mig") else None),
+        "mig.mode.pending": ("", lambda gpu: "Disabled" if gpu.can("mig") else None),
+        "gsp.mode.current": ("", lambda gpu: "Enabled" if gpu.state["loaded"]["open"] else "Disabled"),
+        "gsp.mode.default": ("", lambda gpu: "Enabled" if gpu.state["loaded"]["open"] else "Disabled"),
+        "fabric.state": ("", lambda gpu: gpu.fabric()[0] if gpu.fabric()[0] != NA else None),
+        "fabric.status": ("", lambda gpu: gpu.fabric()[1] if gpu.fabric()[1] != NA else None),
+        "reset_status.reset_required": ("", lambda gpu: DEPRECATED if gpu.branch >= 570 else "No"),
+        "reset_status.drain_and_reset_recommended": (
+            "",
+            lambda gpu: DEPRECATED if gpu.branch >= 570 else "No",
+        ),
+    }
+    for name in (
+        "driver_model.current",
+        "driver_model.pending",
+        "inforom.pwr",
+        "gom.current",
+        "gom.pending",
+        "c2c.mode",
+        "temperature.gpu.tlimit",
+    ):
+        f[name] = ("", _same(None))
+    for name in ("current", "max", "gpucurrent", "gpumax", "hostmax"):
+        f[f"pcie.link.gen.{name}"] = ("", lambda gpu: gpu.card["pci"]["gen"])
+    for name in ("graphics", "sm", "memory", "video"):
+        f[f"clocks.current.{name}"] = ("MHz", lambda gpu, name=name: gpu.current_clocks()[name])  # type: ignore[misc]
+        if name != "video":
+            f[f"clocks.max.{name}"] = ("MHz", lambda gpu, name=name: gpu.max_clocks()[name])  # type: ignore[misc]
+    for index, name in enumerate(("graphics", "memory")):
+        f[f"clocks.applications.{name}"] = (
+            "MHz",
+            lambda gpu, index=index: _application(gpu, index, default=False),
+        )  # type: ignore[misc]
+        f[f"clocks.default_applications.{name}"] = (
+            "MHz",
+            lambda gpu, index=index: _application(gpu, index, default=True),
+        )  # type: ignore[misc]
+    for name in ("gpu", "memory", "encoder", "decoder", "jpeg", "ofa"):
+        f[f"utilization.{name}"] = ("%", _same(0))
+    for name in ("sessionCount", "averageFps", "averageLatency"):
+        f[f"encoder.stats.{name}"] = ("", _same(0))
+    for word in ("clocks_event_reasons", "clocks_throttle_reasons"):
+        f[f"{word}.supported"] = ("", _same("0x00000000000001FF"))
+        f[f"{word}.active"] = (
+            "",
+            lambda gpu: "0x0000000000000068" if gpu.throttled() else "0x0000000000000001",
+        )
+        for name in (
+            "gpu_idle",
+            "applications_clocks_setting",
+            "sw_power_cap",
+            "hw_slowdown",
+            "hw_thermal_slowdown",
+            "hw_power_brake_slowdown",
+            "sw_thermal_slowdown",
+            "sync_boost",
+        ):
+            f[f"{word}.{name}"] = ("", lambda gpu, name=name: throttle_states(gpu)[name])  # type: ignore[misc]
+    for kind in ("corrected", "uncorrected"):
+        for span in ("volatile", "aggregate"):
+            for where in (
+                "device_memory",
+                "dram",
+                "register_file",
+                "l1_cache",
+                "l2_cache",
+                "texture_memory",
+                "cbu",
+                "sram",
+                "total",
+            ):
+                f[f"ecc.errors.{kind}.{span}.{where}"] = (
+                    "",
+                    lambda gpu, kind=kind, where=where: _ecc(kind, where, gpu),
+                )  # type: ignore[misc]
+    return f
+
+
+GROUPS = {
+    "clocks.applications": ["clocks.applications.graphics", "clocks.applications.memory"],
+    "clocks.max": ["clocks.max.graphics", "clocks.max.sm", "clocks.max.memory"],
+    "mig.mode": ["mig.mode.current", "mig.mode.pending"],
+    "ecc.mode": ["ecc.mode.current", "ecc.mode.pending"],
+    "inforom": ["inforom.img", "inforom.oem", "inforom.ecc", "inforom.pwr"],
+    "retired_pages": [
+        "retired_pages.single_bit_ecc.count",
+        "retired_pages.double_bit.count",
+        "retired_pages.pending",
+    ],
+    "fabric": ["fabric.state", "fabric.status"],
+}
+"""Names that stand for several fields."""
+
+# A lost GPU still says who it is.
+STILL_KNOWN = (
+    "name",
+    "uuid",
+    "serial",
+    "index",
+    "count",
+    "driver_version",
+    "timestamp",
+    "pci.",
+    "vbios",
+    "compute_cap",
+)
+
+
+def query_gpus(gpus: list[Gpu], names: str, how: Format) -> str:
+    """The table. Raises Refusal for a field that is not known."""
+    fields = _fields()
+    if gpus[0].branch >= 570:
+        fields["gpu_recovery_action"] = ("", lambda gpu: gpu.recovery_action())
+    asked: list[str] = []
+    for name in (part.strip() for part in names.split(",")):
+        asked += GROUPS.get(name, [SYNONYMS.get(name, name)])
+        if asked[-1] not in fields:
+            raise Refusal(f'Field "{name}" is not a valid field to query.\n\n', INVALID)
+    rows = []
+    for gpu in gpus:
+        row = []
+        for name in asked:
+            unit, read = fields[name]
+            lost = gpu.fault("lost") and not name.startswith(STILL_KNOWN)
+            row.append(how.text(LOST if lost else read(gpu), unit))
+        rows.append(row)
+    return how.table([(name, fields[name][0]) for name in asked], rows)
+
+
+def query_supported_clocks(gpus: list[Gpu], names: str, how: Format) -> str:
+    """Each pair of memory and graphics clocks on a row. Raises Refusal for a field that is not known."""
+    short = {"mem": "memory", "gr": "graphics"}
+    asked = [short.get(part.strip(), part.strip()) for part in names.split(",")]
+    fixed: dict[str, Callable[[Gpu], str]] = {
+        "timestamp": lambda gpu: time.strftime("%Y/%m/%d %H:%M:%S.000"),
+        "gpu_name": lambda gpu: gpu.product,
+        "gpu_bus_id": lambda gpu: gpu.bus_id,
+        "gpu_serial": lambda gpu: str(gpu.gpu["serial"]),
+        "gpu_uuid": lambda gpu: str(gpu.gpu["uuid"]),
+    }
+    for name in asked:
+        if name not in (*fixed, "memory", "graphics"):
+            raise Refusal(f'Field "{name}" is not a valid field to query.\n\n', INVALID)
+    rows = []
+    for gpu in gpus:
+        for span in gpu.memory_clocks:
+            for graphics in gpu.graphics_clocks(span["memory"]):
+                clocks = {"memory": span["memory"], "graphics": graphics}
+                rows.append(
+                    [how.text(clocks[name], "MHz") if name in clocks else fixed[name](gpu) for name in asked]
+                )
+    units = [(name, "MHz" if name in ("memory", "graphics") else "") for name in asked]
+    return how.table(units, rows)
+
+
+class Format:
+    """`--format=csv[,noheader][,nounits]`. Raises Refusal for a word it does not know, or without `csv`."""
+
+    def __init__(self, text: str | None) -> None:
+        if text is None:
+            raise Refusal("\"--format=\" switch is missing. Please run 'nvidia-smi -h' for help.\n", INVALID)
+        words = [word.strip() for word in text.split(",")]
+        if not set(words) <= {"csv", "noheader", "nounits"}:
+            raise Refusal("Format modifier is not recognized.\n", INVALID)
+        if "csv" not in words:
+            raise Refusal("Format modifier --format=csv is mandatory.\n", INVALID)
+        self.header, self.units = "noheader" not in words, "nounits" not in words
+
+    def text(self, value: Value, unit: str) -> str:
+        if value is None:
+            return "[N/A]"
+        if isinstance(value, str):
+            return f"[{value}]" if value in (DEPRECATED, LOST) else value
+        number = f"{value:.2f}" if isinstance(value, float) else str(value)
+        return f"{number} {unit}" if unit and self.units else number
+
+    def table(self, columns: list[tuple[str, str]], rows: list[list[str]]) -> str:
+        header = (
+            [", ".join(f"{name} [{unit}]" if unit and self.units else name for name, unit in columns)]
+            if self.header
+            else []
+        )
+        return "".join(f"{line}\n" for line in [*header, *(", ".join(row) for row in rows)])

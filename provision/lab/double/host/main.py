@@ -1,0 +1,51 @@
+"""One program under many names: the double of each is chosen by the name it is called with."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .world import World
+
+
+def main(name: str, args: list[str]) -> int:
+    """Run the double that stands in for `name`."""
+    world = World()
+    if name == "nvidia-smi":
+        from . import smi
+
+        return smi.main(world, args)
+    if name == "nvidia-persistenced":
+        from . import daemon
+
+        return daemon.main(world, args)
+    if name in ("modprobe", "rmmod", "lsmod", "dmesg"):
+        from . import kmod
+
+        if name == "modprobe" and not any("nvidia" in arg for arg in args):
+            return kmod.real(name, args)
+        return {"modprobe": kmod.modprobe, "rmmod": kmod.rmmod, "lsmod": kmod.lsmod, "dmesg": kmod.dmesg}[
+            name
+        ](world, args)
+    if name == "after-dpkg":
+        from . import sync
+
+        return sync.after_dpkg(world)
+    if name == "boot":
+        from . import boot
+
+        boot.boot(world)
+        return 0
+    from . import control
+
+    return control.main(world, args)
+
+
+def run() -> None:
+    try:
+        code = main(os.path.basename(sys.argv[0]), sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = 141
+    sys.exit(code)

@@ -1,0 +1,184 @@
+"""The command line of nvidia-smi."""
+
+from __future__ import annotations
+
+import sys
+
+from . import csv, settings, text, topo
+from .gpu import Gpu
+from .nvml import INVALID, NOT_FOUND, Refusal, connect, need_handles
+from .world import MARK, World
+from .xml import cuda_version, xml_document
+
+LONG = {
+    "--help": "-h", "--list-gpus": "-L", "--query": "-q", "--xml-format": "-x", "--id": "-i", "--display": "-d", "--filename": "-f",
+    "--persistence-mode": "-pm", "--applications-clocks": "-ac", "--reset-applications-clocks": "-rac", "--lock-gpu-clocks": "-lgc",
+    "--reset-gpu-clocks": "-rgc", "--lock-memory-clocks": "-lmc", "--reset-memory-clocks": "-rmc", "--power-limit": "-pl", "--error-on-warning": "-eow",
+    "--mode": "--mode", "--query-gpu": "--query-gpu", "--format": "--format", "--query-supported-clocks": "--query-supported-clocks",
+    "--query-compute-apps": "--query-compute-apps", "--version": "--version",
+}  # fmt: skip
+TAKES_VALUE = {
+    "-i",
+    "-d",
+    "-f",
+    "-pm",
+    "-ac",
+    "-lgc",
+    "-lmc",
+    "-pl",
+    "--mode",
+    "--query-gpu",
+    "--format",
+    "--query-supported-clocks",
+    "--query-compute-apps",
+}
+PLAIN = {"-h", "-L", "-q", "-x", "-rac", "-rgc", "-rmc", "-eow", "--version"}
+
+
+def main(world: World, args: list[str]) -> int:
+    """Run nvidia-smi -> its exit code. What the real one prints goes to standard output, refusals too."""
+    if sys.stderr.isatty():
+        print(f"({MARK})", file=sys.stderr)
+    try:
+        if args and args[0] in ("-h", "--help"):
+            print(help_text(world.library_version() or "?"), end="")
+            return 0
+        out, code = _run(world, args)
+    except Refusal as refusal:
+        out, code = refusal.text, refusal.code
+    sys.stdout.write(out)
+    return code
+
+
+def parse(args: list[str]) -> dict[str, str]:
+    """Options by their short name. Raises Refusal as the real program words it."""
+    options: dict[str, str] = {}
+    queue = list(args)
+    while queue:
+        word = queue.pop(0)
+        name, equals, value = word.partition("=")
+        option = LONG.get(name, name)
+        if option in TAKES_VALUE:
+            if not equals:
+                if not queue:
+                    raise Refusal(
+                        f"ERROR: Option {word} is missing its value. Please run 'nvidia-smi -h' for help.\n",
+                        INVALID,
+                    )
+                value = queue.pop(0)
+            options[option] = value
+        elif option in PLAIN and not equals:
+            options[option] = ""
+        else:
+            raise Refusal(f"ERROR: Option {word} is not recognized. Please run 'nvidia-smi -h'.\n", INVALID)
+    return options
+
+
+def select(gpus: list[Gpu], wanted: str | None) -> list[Gpu]:
+    """The GPUs that -i names, by index, bus id, UUID or serial number. Raises Refusal where there are none."""
+    if wanted is None:
+        return gpus
+    chosen = []
+    for each in wanted.split(","):
+        word = each.strip()
+        found = [
+            gpu
+            for gpu in gpus
+            if word in (str(gpu.minor), gpu.gpu["uuid"], gpu.gpu["serial"])
+            or word.upper() in (gpu.bus_id, gpu.bus_id[4:], gpu.bus_id[9:])
+        ]
+        if not found:
+            raise Refusal("No devices were found\n", NOT_FOUND)
+        chosen += found
+    return chosen
+
+
+def _run(world: World, args: list[str]) -> tuple[str, int]:
+    gpus = connect(world)
+    if args and args[0] in ("topo", "nvlink"):
+        need_handles(gpus)
+        return (topo.topo if args[0] == "topo" else topo.nvlink)(gpus, args[1:]), 0
+    options = parse(args)
+    changes = [option for option in settings.ACTIONS if option in options]
+    if len(changes) > 1:
+        raise Refusal(
+            "Invalid combination of input arguments. Only one device modification may be done at a time.\n",
+            INVALID,
+        )
+    shown = select(gpus, options.get("-i"))
+    if "--version" in options:
+        return version_text(gpus[0]), 0
+    need_handles(shown)
+    if changes:
+        return settings.change(shown, changes[0], options[changes[0]], strict="-eow" in options)
+    if "-L" in options:
+        return "".join(f"GPU {gpu.minor}: {gpu.product} (UUID: {gpu.gpu['uuid']})\n" for gpu in shown), 0
+    if "--query-gpu" in options:
+        return csv.query_gpus(shown, options["--query-gpu"], csv.Format(options.get("--format"))), 0
+    if "--query-supported-clocks" in options:
+        return csv.query_supported_clocks(
+            shown, options["--query-supported-clocks"], csv.Format(options.get("--format"))
+        ), 0
+    if "--query-compute-apps" in options:
+        # Nothing ever runs on a double: the table has a header and no rows.
+        how = csv.Format(options.get("--format"))
+        return how.table(
+            [
+                (name.strip(), "MiB" if "memory" in name else "")
+                for name in options["--query-compute-apps"].split(",")
+            ],
+            [],
+        ), 0
+    if "-x" in options and "-q" not in options:
+        raise Refusal(
+            "Invalid combination of input arguments. Specify -q/--query and -x/--xml-format to run an XML query.  "
+            "Please run 'nvidia-smi -h' for help.\n",
+            INVALID,
+        )
+    if "-q" not in options:
+        return text.table(gpus, shown), 0
+    if "-x" in options and "-d" in options:
+        raise Refusal(
+            "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format flags.\n",
+            INVALID,
+        )
+    out = xml_document(gpus, shown) if "-x" in options else text.query(gpus, shown, options.get("-d"))
+    if "-f" in options:
+        with open(options["-f"], "w") as file:
+            file.write(out)
+        return "", 0
+    return out, 0
+
+
+def version_text(gpu: Gpu) -> str:
+    short = ".".join(gpu.version.split(".")[:2])
+    rows = {
+        "NVIDIA-SMI version": gpu.version,
+        "NVML version": short,
+        "DRIVER version": gpu.version,
+        "CUDA Version": cuda_version(gpu.branch),
+    }
+    return f"{MARK}\n" + "".join(f"{name:<20}: {value}\n" for name, value in rows.items())
+
+
+def help_text(version: str) -> str:
+    return f"""NVIDIA System Management Interface -- v{version}
+({MARK}: this is what stands in for nvidia-smi on a lab host.)
+
+nvidia-smi [OPTION1 [ARG1]] [OPTION2 [ARG2]] ...
+
+    -h,   --help                          Print usage information and exit.
+          --version                       Print version information and exit.
+    -L,   --list-gpus                     List the GPUs.
+    -i,   --id=                           Only these GPUs: index, PCI bus id, UUID or serial number.
+    -q,   --query                         All that is known of the GPUs; -x as XML, -d for some sections, -f into a file.
+    --query-gpu= --query-supported-clocks= --query-compute-apps=   with --format=csv[,noheader][,nounits]
+    -pm   --persistence-mode=             0/DISABLED, 1/ENABLED
+    -ac   --applications-clocks=          memory,graphics in MHz; -rac resets
+    -lgc  --lock-gpu-clocks=              min,max in MHz; -rgc resets
+    -lmc  --lock-memory-clocks=           min,max in MHz; -rmc resets
+    -pl   --power-limit=                  in W
+    -eow  --error-on-warning              Return a non-zero error for warnings.
+    topo -m                               How GPUs and NICs are joined.
+    nvlink -s                             State of the NVLinks.
+"""

@@ -1,0 +1,88 @@
+"""Putting the double into a host's root before it boots."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from .host.sync import ASIDE, STANDS_IN, aside
+from .host.world import MARK
+from .machine import build
+from .spec import GpuSpec
+
+HOST = Path(__file__).parent / "host"
+OWN = "usr/lib/gpu-double"
+KMOD = ("modprobe", "rmmod", "lsmod")
+
+UNIT = f"""[Unit]
+Description=GPU double: PCI devices and driver of GPUs that are not there ({MARK})
+DefaultDependencies=no
+RequiresMountsFor=/var/lib/gpu-double
+Before=basic.target
+Conflicts=shutdown.target
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/{OWN}/bin/boot
+"""
+
+
+def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
+    """Make a host's root file system, not yet booted, show `gpus`. `state` is a directory outside it, which
+    nspawn_binds() binds into the host: the machine's description and the faults switched on lie there."""
+    state.mkdir(parents=True, exist_ok=True)
+    (state / "machine.json").write_text(json.dumps(build(gpus, seed=str(state))))
+    own = root / OWN
+    shutil.copytree(
+        HOST, own / "gpu_double", ignore=shutil.ignore_patterns("__pycache__", "entry.py"), dirs_exist_ok=True
+    )
+    (own / "gpu-double").write_text((HOST / "entry.py").read_text())
+    (own / "gpu-double").chmod(0o755)
+    (own / "bin").mkdir(exist_ok=True)
+    (root / ASIDE).mkdir(exist_ok=True)
+    for name in ("nvidia-smi", "nvidia-persistenced", *KMOD, "dmesg", "after-dpkg", "boot"):
+        _link(own / "bin" / name, "../gpu-double")
+    _link(root / "usr/local/sbin/gpu-double", f"/{OWN}/gpu-double")
+    (root / "etc/gpu-double").write_text(f"{MARK}: {gpus}\n")
+    (root / "var/lib/gpu-double").mkdir(parents=True, exist_ok=True)
+    _divert(root, merged=release != "bookworm")
+    (root / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True, exist_ok=True)
+    (root / "etc/dpkg/dpkg.cfg.d/gpu-double").write_text(f"# {MARK}\npost-invoke=/{OWN}/bin/after-dpkg\n")
+    unit = root / "etc/systemd/system/gpu-double.service"
+    unit.write_text(UNIT)
+    _link(
+        root / "etc/systemd/system/basic.target.wants/gpu-double.service",
+        "/etc/systemd/system/gpu-double.service",
+    )
+
+
+def nspawn_binds(state: Path, gpus: GpuSpec) -> list[str]:
+    """What systemd-nspawn has to be called with for a host whose root has gone through install()."""
+    return [f"--bind={state}:/var/lib/gpu-double"]
+
+
+def _divert(root: Path, *, merged: bool) -> None:
+    """Have dpkg put the packages' files aside, as dpkg-divert(1) records it: from, to, and `:` for a local diversion.
+
+    Debian 13 ships kmod and util-linux below /usr; Debian 12 ships them in /sbin and /bin, and dpkg goes by those names.
+    """
+    sbin, bin_ = ("usr/sbin", "usr/bin") if merged else ("sbin", "bin")
+    here = {f"{sbin}/{name}": name for name in KMOD} | {f"{bin_}/lsmod": "lsmod"} | {f"{bin_}/dmesg": "dmesg"}
+    moves = {path: aside(path) for path in STANDS_IN}
+    for path, name in here.items():
+        if not (root / path).exists() and not (root / path).is_symlink():
+            continue
+        moves[path] = f"{ASIDE}/dmesg" if name == "dmesg" else aside(path)
+        (root / path).rename(root / moves[path])
+        (root / path).symlink_to(f"/{OWN}/bin/{name}")
+    listed = root / "var/lib/dpkg/diversions"
+    kept = listed.read_text() if listed.exists() else ""
+    listed.write_text(kept + "".join(f"/{path}\n/{to}\n:\n" for path, to in moves.items()))
+
+
+def _link(path: Path, target: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.symlink_to(target)
