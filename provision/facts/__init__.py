@@ -4,33 +4,56 @@
     facts.smi.gpus[0].persistence        # True, False, or Unknown
     facts.file("/etc/fstab")             # the text, ABSENT, or Unknown
 
-A fact is read when it is first asked for and then kept. Nothing here judges or runs anything.
+A fact is read when it is first asked for and then kept. Nothing here judges or runs anything. What a
+fact's type is, and what each of its fields means, stands with its parser: a module a subject.
 """
 
 from __future__ import annotations
 
+import fnmatch
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import accounts as _accounts
+from . import apt as _apt
+from . import containers as _containers
+from . import disks as _disks
+from . import firewall as _firewall
 from . import host as _host
+from . import kernel_log as _kernel_log
 from . import kernels as _kernels
 from . import network as _network
+from . import nvidia_files as _nvidia_files
 from . import nvidia_smi as _smi
 from . import packages as _packages
 from . import pci as _pci
+from . import smi_list as _smi_list
 from . import smi_trouble as _trouble
 from . import sshd as _sshd
+from . import system as _system
 from . import topology as _topology
 from . import units as _units
 from .answers import output
 from .known import ABSENT, Absent, Unknown
 
 if TYPE_CHECKING:
-    from .smi_model import SmiReport
-    from collections.abc import Mapping
+    from collections.abc import Callable
 
     from ..recording.model import Recording
+
+T = TypeVar("T")
+# A listing this long may have been cut, so it is no proof that a file is not there.
+_LONGEST_LISTING = 200
+
+
+def _fact(read: Callable[..., T], *items: str) -> cached_property[T]:
+    """A fact that one parser reads from the answers to these items."""
+
+    def value(facts: Facts) -> T:
+        return read(*(facts.recording.answer(item) for item in items))
+
+    return cached_property(value)
 
 
 class Facts:
@@ -40,19 +63,49 @@ class Facts:
         self.recording = recording
 
     def file(self, path: str) -> str | Absent | Unknown:
-        """A file's text; ABSENT where the host has no such file."""
+        """A file's text; ABSENT where the host is known to have no such file."""
+        if f"file:{path}" not in self.recording.items and self._listed_without(path):
+            return ABSENT
         answer = self.recording.file(path)
         return ABSENT if answer.missing else output(answer)
 
+    def files(self, pattern: str) -> dict[str, str | Unknown] | Unknown:
+        """Texts by path of the files that a recorded glob lists; `pattern` is the glob itself."""
+        answer = self.recording.answer(f"glob:{pattern}")
+        paths = answer.raw.get("paths")
+        if not isinstance(paths, list):
+            return Unknown(answer.silence or f"{answer.item} holds no paths", answer.item)
+        return {str(path): output(self.recording.file(str(path))) for path in paths}
+
+    def _listed_without(self, path: str) -> bool:
+        """Whether the recording lists the files of a folder, all of them, and this is none of them."""
+        for item, raw in self.recording.items.items():
+            pattern = item.removeprefix("glob:")
+            if (
+                pattern == item
+                or pattern.count("/") != path.count("/")
+                or not fnmatch.fnmatchcase(path, pattern)
+            ):
+                continue
+            paths = raw.get("paths")
+            if isinstance(paths, list) and len(paths) < _LONGEST_LISTING and path not in paths:
+                return True
+        return False
+
     # The machine
 
-    @cached_property
-    def os(self) -> _host.OsRelease | Unknown:
-        return _host.os_release(self.recording.answer("os-release"))
-
-    @cached_property
-    def _uname(self) -> _host.Uname | Unknown:
-        return _host.uname(self.recording.answer("uname"))
+    os = _fact(_host.os_release, "os-release")
+    _uname = _fact(_host.uname, "uname")
+    python = _fact(_host.python, "python")
+    virtualization = _fact(_host.virtualization, "virtualization")
+    secure_boot = _fact(_host.secure_boot, "secure-boot")
+    machine = _fact(_system.machine, "dmi")
+    cpu = _fact(_system.cpu, "cpu")
+    memory = _fact(_system.memory, "memory")
+    limits = _fact(_system.limits, "limits")
+    sysctl = _fact(_system.sysctl, "sysctl")
+    time = _fact(_system.clock, "time")
+    rights = _fact(_system.rights, "rights")
 
     @property
     def arch(self) -> str | Unknown:
@@ -63,37 +116,13 @@ class Facts:
     def running_kernel(self) -> str | Unknown:
         return self._uname if isinstance(self._uname, Unknown) else self._uname.release
 
-    @cached_property
-    def python(self) -> tuple[int, int, int] | Absent | Unknown:
-        return _host.python(self.recording.answer("python"))
-
-    @cached_property
-    def virtualization(self) -> _host.Virtualization | Unknown:
-        return _host.virtualization(self.recording.answer("virtualization"))
-
-    @cached_property
-    def secure_boot(self) -> _host.SecureBoot | Unknown:
-        return _host.secure_boot(self.recording.answer("secure-boot"))
-
     # Kernels and modules
 
-    @cached_property
-    def kernels(self) -> tuple[_kernels.InstalledKernel, ...] | Unknown:
-        return _kernels.kernels(self.recording.answer("kernels"))
-
-    @cached_property
-    def modules_loaded(self) -> frozenset[str] | Unknown:
-        """Names of loaded modules, with underscores."""
-        return _kernels.modules(self.recording.answer("lsmod"))
-
-    @cached_property
-    def modinfo(self) -> _kernels.ModInfo | Absent | Unknown:
-        """The nvidia module on disk for the running kernel."""
-        return _kernels.modinfo(self.recording.answer("modinfo.nvidia"))
-
-    @cached_property
-    def dkms(self) -> tuple[_kernels.DkmsModule, ...] | Absent | Unknown:
-        return _kernels.dkms(self.recording.answer("dkms.status"))
+    kernels = _fact(_kernels.kernels, "kernels")
+    modules_loaded = _fact(_kernels.modules, "lsmod")
+    modinfo = _fact(_kernels.modinfo, "modinfo.nvidia")
+    dkms = _fact(_kernels.dkms, "dkms.status")
+    kernel_log = _fact(_kernel_log.kernel_log, "dmesg")
 
     @cached_property
     def loaded_driver(self) -> _kernels.LoadedDriver | Absent | Unknown:
@@ -105,11 +134,18 @@ class Facts:
             self.modinfo,
         )
 
+    @cached_property
+    def driver_installed(self) -> bool | Unknown:
+        """Whether an nvidia module is on disk for any kernel."""
+        if isinstance(self.modinfo, _kernels.ModInfo):
+            return True
+        if isinstance(self.kernels, Unknown):
+            return False if self.modinfo is ABSENT else self.kernels
+        return any(kernel.nvidia_module for kernel in self.kernels)
+
     # The bus
 
-    @cached_property
-    def pci(self) -> tuple[_pci.PciDevice, ...] | Unknown:
-        return _pci.devices(self.recording.answer("pci"), self.recording.answer("lspci"))
+    pci = _fact(_pci.devices, "pci", "lspci")
 
     @property
     def nvidia_gpus_on_bus(self) -> tuple[_pci.PciDevice, ...] | Unknown:
@@ -122,17 +158,16 @@ class Facts:
 
     # The driver's own answers
 
-    @cached_property
-    def smi(self) -> SmiReport | Unknown:
-        """`nvidia-smi -q -x`."""
-        return _smi.report(self.recording.answer("nvidia-smi.query"))
+    smi = _fact(_smi.report, "nvidia-smi.query")
+    smi_list = _fact(_smi_list.gpus, "nvidia-smi.list")
+    nvlinks = _fact(_smi_list.nvlinks, "nvidia-smi.nvlink")
+    topology = _fact(_topology.topology, "nvidia-smi.topology")
 
     @cached_property
     def driver_silence(self) -> _trouble.DriverSilence | Unknown | None:
         """Why the driver does not answer, with its words; None where it answers for every GPU."""
-        return _trouble.silence(
-            self.recording.answer("nvidia-smi.query"), self.smi, self.loaded_driver, self.driver_installed
-        )
+        answer = self.recording.answer("nvidia-smi.query")
+        return _trouble.silence(answer, self.smi, self.loaded_driver, self.driver_installed)
 
     @property
     def smi_trouble(self) -> _trouble.SmiTrouble | Unknown | None:
@@ -140,54 +175,102 @@ class Facts:
         why = self.driver_silence
         return why.trouble if isinstance(why, _trouble.DriverSilence) else why
 
-    @cached_property
-    def driver_installed(self) -> bool | Unknown:
-        """Whether an nvidia module is on disk for any kernel."""
-        if isinstance(self.modinfo, _kernels.ModInfo):
-            return True
-        if isinstance(self.kernels, Unknown):
-            return False if self.modinfo is ABSENT else self.kernels
-        return any(kernel.nvidia_module for kernel in self.kernels)
+    # NVIDIA's files
 
-    @cached_property
-    def topology(self) -> _topology.Topology | Unknown:
-        """`nvidia-smi topo -m`."""
-        return _topology.topology(self.recording.answer("nvidia-smi.topology"))
+    gpu_device_nodes = _fact(_nvidia_files.device_nodes, "nvidia.devices")
+    gpu_users = _fact(_nvidia_files.gpu_users, "nvidia.processes")
+    driver_files = _fact(_nvidia_files.driver_files, "nvidia.files")
+    cuda_toolkits = _fact(_nvidia_files.toolkits, "cuda.installed")
 
     # Packages
 
-    @cached_property
-    def packages(self) -> _packages.Packages | Unknown:
-        return _packages.packages(self.recording.answer("dpkg.list"), self.recording.answer("rpm.list"))
+    packages = _fact(_packages.packages, "dpkg.list", "rpm.list")
+    policy = _fact(_apt.policy, "apt.policy")
+    apt_history = _fact(_apt.history, "apt.history")
+    apt_locks = _fact(_apt.locks, "apt.locks")
+    apt_lists_fetched = _fact(_apt.newest_list, "apt.lists")
 
     @cached_property
     def holds(self) -> frozenset[str] | Unknown:
         """Names of packages that apt holds back."""
         return _packages.holds(self.recording.answer("apt.holds"), self.packages)
 
-    # Services, logins, network
-
     @cached_property
-    def units(self) -> Mapping[str, _units.UnitState] | Absent | Unknown:
-        """systemd units by name; ABSENT where the host has no systemd."""
-        return _units.units(self.recording.answer("units"))
+    def apt_sources(self) -> tuple[_apt.AptSource, ...] | Absent | Unknown:
+        """Where apt gets packages from; ABSENT where the host has no apt sources."""
+        return _apt.sources(self.recording)
 
-    @cached_property
-    def sshd(self) -> _sshd.Sshd | Absent | Unknown:
-        return _sshd.sshd(self.recording.answer("sshd.effective"), self.recording.answer("sshd.files"))
+    # Services, logins
 
-    @cached_property
-    def accounts(self) -> tuple[_accounts.Account, ...] | Unknown:
-        return _accounts.accounts(self.recording.answer("accounts"))
+    units = _fact(_units.units, "units")
+    failed_units = _fact(_units.failed, "units.failed")
+    sshd = _fact(_sshd.sshd, "sshd.effective", "sshd.files")
+    accounts = _fact(_accounts.accounts, "accounts")
 
-    @cached_property
-    def interfaces(self) -> tuple[_network.Interface, ...] | Unknown:
-        return _network.interfaces(self.recording.answer("ip.addresses"), self.recording.answer("ip.links"))
+    # Network
 
-    @cached_property
-    def default_routes(self) -> tuple[_network.DefaultRoute, ...] | Unknown:
-        return _network.default_routes(self.recording.answer("ip.routes"))
+    interfaces = _fact(_network.interfaces, "ip.addresses", "ip.links", "net")
+    default_routes = _fact(_network.default_routes, "ip.routes")
+    sockets = _fact(_firewall.sockets, "sockets")
+    firewall = _fact(_firewall.firewall, "firewall")
 
     @cached_property
     def rdma(self) -> tuple[_network.RdmaPort, ...] | Unknown:
-        return _network.rdma(self.recording.answer("rdma"))
+        """RDMA ports, with vendor and driver of the device behind each from the bus."""
+        ports = _network.rdma(self.recording.answer("rdma"))
+        if isinstance(ports, Unknown) or isinstance(self.pci, Unknown):
+            return ports
+        bus = {device.address: device for device in self.pci}
+        return tuple(
+            replace(port, vendor=port.vendor or device.vendor, driver=port.driver or device.driver)
+            if port.address is not None and (device := bus.get(port.address)) is not None
+            else port
+            for port in ports
+        )
+
+    # Disks
+
+    blkid = _fact(_disks.signatures, "blkid")
+    mounts = _fact(_disks.mounts, "findmnt")
+    raids = _fact(_disks.raids, "mdstat")
+    nvme_health = _fact(_disks.nvme_health, "nvme.smart")
+    space = _fact(_disks.space, "disks.space")
+
+    @cached_property
+    def block_devices(self) -> tuple[_disks.BlockDevice, ...] | Unknown:
+        """All block devices as trees, with what each holds and its stable names."""
+        devices = _disks.block_devices(self.recording.answer("lsblk"), self.blkid)
+        ids = _disks.ids(self.recording.answer("disks.by-id"))
+        if isinstance(devices, Unknown) or isinstance(ids, Unknown):
+            return devices
+        return _disks.with_ids(devices, ids)
+
+    @property
+    def disks(self) -> tuple[_disks.BlockDevice, ...] | Unknown:
+        """The disks among the block devices: no RAM disks, loops, optical drives or empty slots."""
+        devices = self.block_devices
+        if isinstance(devices, Unknown):
+            return devices
+        return tuple(
+            d for d in devices if d.kind == "disk" and d.size > 0 and not d.name.startswith(("zram", "ram"))
+        )
+
+    @cached_property
+    def fstab(self) -> tuple[_disks.FstabEntry, ...] | Absent | Unknown:
+        return _disks.fstab(self.file("/etc/fstab"))
+
+    # Containers
+
+    docker = _fact(_containers.docker, "docker.info")
+    docker_unit = _fact(_units.unit_text, "docker.unit")
+    cdi = _fact(_containers.cdi, "cdi")
+
+    @cached_property
+    def engines(self) -> tuple[_containers.Engine, ...] | Unknown:
+        """Container engines on the host, and whose build each is."""
+        return _containers.engines(self.packages, self.units)
+
+    @cached_property
+    def daemon_json(self) -> dict[str, Any] | Absent | Unknown:
+        """/etc/docker/daemon.json; Unknown with line and column where it is no JSON."""
+        return _containers.daemon_json(self.file(_containers.DAEMON_JSON))

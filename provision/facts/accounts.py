@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .answers import int_of, quote, rows, text_of
+from .answers import flag_of, int_of, quote, rows, text_of
 from .known import Unknown
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 class Account:
     """One account that can log in.
 
-    `password` is set, locked or none; `sudo` is nopasswd, passwd or none. `keys` counts keys that
-    log in, `forced_command_keys` those that only run one command. What the recorder had no right
+    `password` is set, locked or none; `sudo` is nopasswd, passwd or none. `keys` counts all
+    keys that sshd would take, `forced_command_keys` those among them that only run one command;
+    `keys_refused` says which files sshd ignores for their modes. `locked_by` tells `!` (sshd refuses
+    the account) from `*` (only its password). What the recorder had no right
     to see is Unknown.
     """
 
@@ -28,6 +30,11 @@ class Account:
     sudo: str | Unknown
     keys: int | Unknown
     forced_command_keys: int | Unknown
+    home: str = ""
+    locked_by: str | None = None
+    expired: bool = False
+    keys_refused: tuple[str, ...] = ()
+    certificate_authorities: int | None = None
 
 
 def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
@@ -48,6 +55,7 @@ def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
             value = int_of(row, key)
             return value if value is not None else Unknown(f"{key} of {name} is not known", answer.item)
 
+        refused = row.get("keys_refused")
         result.append(
             Account(
                 name,
@@ -57,6 +65,11 @@ def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
                 word("sudo", "nopasswd", "passwd", "none"),
                 count("keys"),
                 count("forced_command_keys"),
+                text_of(row, "home") or "",
+                text_of(row, "locked_by"),
+                flag_of(row, "expired") is True,
+                tuple(str(why) for why in refused) if isinstance(refused, list) else (),
+                int_of(row, "authorities"),
             )
         )
     return tuple(result)

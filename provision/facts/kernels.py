@@ -16,12 +16,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class InstalledKernel:
-    """One kernel of /lib/modules. `nvidia_module` is the version of the module built for it, or None."""
+    """One kernel of /lib/modules.
+
+    `nvidia_module` is the version of the module built for it (`unknown` where it names none), None
+    where there is none; `nvidia_open` its flavour, `nvidia_more` further copies of it.
+    """
 
     release: str
     image: bool
     headers: bool
     nvidia_module: str | None
+    initrd: bool | None = None
+    nvidia_open: bool | None = None
+    nvidia_signer: str | None = None
+    nvidia_path: str | None = None
+    nvidia_more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,7 +80,20 @@ def kernels(answer: Answer) -> tuple[InstalledKernel, ...] | Unknown:
         release, image, headers = text_of(row, "release"), flag_of(row, "image"), flag_of(row, "headers")
         if release is None or image is None or headers is None:
             return Unknown(f"kernels: an entry not whole: {quote(str(row))}", answer.item)
-        result.append(InstalledKernel(release, image, headers, text_of(row, "nvidia_module")))
+        licence, more = text_of(row, "nvidia_license"), row.get("nvidia_more")
+        result.append(
+            InstalledKernel(
+                release,
+                image,
+                headers,
+                text_of(row, "nvidia_module"),
+                flag_of(row, "initrd"),
+                "GPL" in licence if licence else None,
+                text_of(row, "nvidia_signer"),
+                text_of(row, "nvidia_path"),
+                tuple(str(path) for path in more) if isinstance(more, list) else (),
+            )
+        )
     return tuple(result)
 
 

@@ -33,7 +33,8 @@ class Interface:
     """One interface.
 
     `kind` is the kernel's (bond, bridge, vlan, veth, …), or `loopback`, `infiniband`, `ethernet`.
-    `up` means that it is switched on and carries. `members` are the interfaces that have this one as master.
+    `up` means that it is switched on and carries, `virtual` that no device stands behind it.
+    `members` are the interfaces that have this one as master.
     """
 
     name: str
@@ -45,6 +46,11 @@ class Interface:
     members: tuple[str, ...]
     mac: str | None
     speed_mbit: int | None = None
+    pci_address: str | None = None
+    driver: str | None = None
+    numa_node: int | None = None
+    virtual: bool | None = None
+    virtual_function: bool = False
 
     @property
     def routable(self) -> tuple[Address, ...]:
@@ -71,6 +77,7 @@ class RdmaPort:
     vendor: str | None
     driver: str | None
     switch_management: bool
+    virtual_function: bool = False
 
     @property
     def active(self) -> bool:
@@ -98,12 +105,12 @@ def default_routes(answer: Answer) -> tuple[DefaultRoute, ...] | Unknown:
     return tuple(sorted(result, key=lambda route: route.metric))
 
 
-def interfaces(addresses: Answer, links: Answer) -> tuple[Interface, ...] | Unknown:
-    """`ip -j addr`, completed by `ip -j link` (kinds and masters of links that have no address)."""
+def interfaces(addresses: Answer, links: Answer, net: Answer) -> tuple[Interface, ...] | Unknown:
+    """`ip -j addr`, completed by `ip -j link` (kinds, masters) and /sys (speed, device, driver)."""
     found = rows(addresses)
     if isinstance(found, Unknown):
         return found
-    linked = rows(links)
+    linked, beyond = rows(links), rows(net)
     by_name: dict[str, dict[str, Any]] = {}
     for row in found:
         name = text_of(row, "ifname")
@@ -116,19 +123,22 @@ def interfaces(addresses: Answer, links: Answer) -> tuple[Interface, ...] | Unkn
     if not by_name:
         return Unknown("ip addr: no interface was listed", addresses.item)
     extra = {} if isinstance(linked, Unknown) else {text_of(row, "ifname"): row for row in linked if row}
+    sysfs = {} if isinstance(beyond, Unknown) else {text_of(row, "name"): row for row in beyond}
     merged = {name: {**extra.get(name, {}), **row} for name, row in by_name.items()}
     masters = {name: text_of(row, "master") for name, row in merged.items()}
     result = []
     for name, row in merged.items():
         members = tuple(member for member, master in masters.items() if master == name)
-        interface = _interface(name, row, members, addresses.item)
+        interface = _interface(name, row, sysfs.get(name, {}), members, addresses.item)
         if isinstance(interface, Unknown):
             return interface
         result.append(interface)
     return tuple(result)
 
 
-def _interface(name: str, row: dict[str, Any], members: tuple[str, ...], item: str) -> Interface | Unknown:
+def _interface(
+    name: str, row: dict[str, Any], device: dict[str, Any], members: tuple[str, ...], item: str
+) -> Interface | Unknown:
     flags = row.get("flags")
     info = row.get("addr_info", [])
     if not isinstance(flags, list) or not isinstance(info, list):
@@ -152,8 +162,19 @@ def _interface(name: str, row: dict[str, Any], members: tuple[str, ...], item: s
         text_of(row, "master"),
         members,
         text_of(row, "address"),
-        int_of(row, "speed", "speed_mbit"),
+        int_of(device, "speed"),
+        bus_id(text_of(device, "pci") or ""),
+        text_of(device, "driver"),
+        _node(device),
+        flag_of(device, "virtual"),
+        text_of(device, "physical_function") is not None,
     )
+
+
+def _node(row: dict[str, Any]) -> int | None:
+    """The kernel writes -1 where the firmware names no NUMA node."""
+    node = int_of(row, "numa_node")
+    return node if node is not None and node >= 0 else None
 
 
 def _kind(row: Mapping[str, Any], flags: list[Any], members: tuple[str, ...]) -> str:
@@ -192,7 +213,8 @@ def rdma(answer: Answer) -> tuple[RdmaPort, ...] | Unknown:
         if device is None or port is None or not state:
             return Unknown(f"rdma: an entry without device, port or state: {quote(str(row))}", answer.item)
         rate = (text_of(row, "rate") or "").split()
-        node = int_of(row, "numa_node")
+        netdevs = row.get("netdevs")
+        first = str(netdevs[0]) if isinstance(netdevs, list) and netdevs else None
         result.append(
             RdmaPort(
                 device,
@@ -201,15 +223,24 @@ def rdma(answer: Answer) -> tuple[RdmaPort, ...] | Unknown:
                 text_of(row, "link_layer") or "",
                 float(rate[0]) if rate and rate[0].replace(".", "", 1).isdecimal() else None,
                 _gids(row.get("gids")),
-                text_of(row, "interface", "netdev"),
-                bus_id(text_of(row, "address", "pci", "pci_address") or ""),
-                node if node is not None and node >= 0 else None,
+                text_of(row, "interface") or _netdev(row.get("gids")) or first,
+                bus_id(text_of(row, "pci", "address") or ""),
+                _node(row),
                 (text_of(row, "vendor") or "").removeprefix("0x") or None,
                 text_of(row, "driver"),
                 flag_of(row, "switch_management") is True or "SW_MNG" in (text_of(row, "vpd") or ""),
+                text_of(row, "physical_function") is not None,
             )
         )
     return tuple(result)
+
+
+def _netdev(gids: Any) -> str | None:
+    """The interface that the port's GIDs belong to."""
+    entries = gids if isinstance(gids, list) else ()
+    return next(
+        (name for entry in entries if isinstance(entry, dict) and (name := text_of(entry, "netdev"))), None
+    )
 
 
 def _gids(value: Any) -> tuple[tuple[int, str, str], ...]:

@@ -20,7 +20,8 @@ class PciDevice:
     """One function on the bus; ids are hexadecimal without `0x`, `class_` has base and sub class (`0302`).
 
     `driver` is the kernel driver that owns it, None where none does. `numa_node` is None where the
-    firmware names none. `gone` is True where the device no longer answers on the bus.
+    firmware names none. `gone` is True where the device no longer answers on the bus,
+    `virtual_function` where another device of this host stands behind it.
     """
 
     address: str
@@ -32,6 +33,7 @@ class PciDevice:
     name: str
     modules: tuple[str, ...] = ()
     gone: bool = False
+    virtual_function: bool = False
 
     @property
     def id(self) -> str:
@@ -40,8 +42,8 @@ class PciDevice:
 
     @property
     def is_nvidia_gpu(self) -> bool:
-        """Display controllers: VGA (0300), 3D (0302) and other (0380); not their audio and USB functions."""
-        return self.vendor == NVIDIA and self.class_.startswith("03")
+        """Display controllers: VGA (0300), 3D (0302) and other (0380); not their audio functions or vGPUs."""
+        return self.vendor == NVIDIA and self.class_.startswith("03") and not self.virtual_function
 
     @property
     def is_nvswitch(self) -> bool:
@@ -52,7 +54,8 @@ class PciDevice:
 def bus_id(text: str) -> str | None:
     """One spelling for what tools print: `00000000:A1:00.0`, `GPU0000:A1:00.0`, `0000:a1:00`."""
     found = re.search(
-        r"(?:([0-9a-fA-F]{3,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.([0-7]))?(?![0-9a-fA-F:])", text
+        r"(?:([0-9a-fA-F]{3,8}):)?([0-9a-fA-F]{2}):([0-9a-fA-F]{2})(?:\.([0-7]))?(?![0-9a-fA-F]|:[0-9a-fA-F])",
+        text,
     )
     if not found:
         return None
@@ -105,6 +108,7 @@ def _from_sysfs(answer: Answer) -> tuple[PciDevice, ...] | Unknown:
                 node if node is not None and node >= 0 else None,
                 text_of(row, "name") or "",
                 gone=vendor == "ffff",
+                virtual_function=text_of(row, "physical_function") is not None,
             )
         )
     return tuple(result)

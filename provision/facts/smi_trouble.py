@@ -87,8 +87,11 @@ def silence(
         return DriverSilence(SmiTrouble.HANG, report.reason)
     if answer.missing:
         return DriverSilence(SmiTrouble.NOT_INSTALLED, report.reason)
+    if answer.raw.get("left_behind"):
+        # Not asked again, because an earlier nvidia-smi still hangs in the driver.
+        return DriverSilence(SmiTrouble.HANG, report.reason)
     if answer.denied:
-        return DriverSilence(SmiTrouble.NO_RIGHTS, report.reason)
+        return DriverSilence(SmiTrouble.NO_RIGHTS, quote(words(answer)) or report.reason)
     if answer.not_asked is not None:
         if loaded is not ABSENT or isinstance(installed, Unknown):
             return report

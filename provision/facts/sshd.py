@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class SshdCase:
-    """`sshd -T` for one user from one address. Where it failed, `error` has sshd's words, `options` nothing."""
+    """`sshd -T` for one user from one address. Where it failed, `error` has sshd's words."""
 
     user: str
     addr: str
@@ -72,7 +72,7 @@ class Sshd:
     operator: Operator | None = None
 
     def with_file(self, path: str, text: str) -> tuple[Setting, ...]:
-        """The settings as they would be with one file there or written anew; the main file stays the first."""
+        """The settings as they would be with one file written; the main file stays the first."""
         files = [(p, text if p == path else t) for p, t in self.files]
         return tuple(_walk(tuple(files if path in dict(files) else [*files, (path, text)])))
 

@@ -18,13 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UnitState:
-    """`load` is `not-found` where the unit is not there. `exec_start` has one command line an entry."""
+    """`load` is `not-found` where the unit is not there. `exec_start` has one command line an entry,
+    `listen` one address of a socket unit (`0.0.0.0:22`)."""
 
     load: str
     active: str
     enabled: str
     exec_start: tuple[str, ...]
     sub: str = ""
+    result: str = ""
+    listen: tuple[str, ...] = ()
+    drop_ins: tuple[str, ...] = ()
 
     @property
     def exists(self) -> bool:
@@ -37,13 +41,13 @@ class UnitState:
 
     @property
     def starts_at_boot(self) -> bool:
-        """Enabled for good (`enabled-runtime` ends with this boot; a static unit needs another to want it)."""
+        """Enabled for good; a static unit starts only where another one wants it."""
         return self.enabled in {"enabled", "alias", "linked", "generated", "indirect"}
 
 
 def units(answer: Answer) -> Mapping[str, UnitState] | Absent | Unknown:
     """Blocks of KEY=VALUE, one a unit; Absent where the host has no systemd."""
-    if answer.missing:
+    if answer.missing or "systemd does not run" in (answer.not_asked or ""):
         return ABSENT
     text = output(answer)
     if isinstance(text, Unknown):
@@ -68,12 +72,15 @@ def units(answer: Answer) -> Mapping[str, UnitState] | Absent | Unknown:
 def _block(block: str, item: str) -> tuple[list[str], UnitState] | Unknown:
     values: dict[str, str] = {}
     commands: list[str] = []
+    listen: list[str] = []
     for line in block.splitlines():
         key, sign, value = line.partition("=")
         if not sign or not re.fullmatch(r"[A-Za-z]+", key.strip()):
             return Unknown(f"systemctl show: unexpected line: {quote(line)}", item)
         if key == "ExecStart":
             commands += [part.strip() for part in re.findall(r"argv\[\]=(.*?) ; ignore_errors=", value)]
+        elif key == "Listen":
+            listen.append(value.partition(" (")[0].strip())
         else:
             values[key.strip()] = value.strip()
     if not values.get("Id") or "LoadState" not in values or "ActiveState" not in values:
@@ -84,6 +91,9 @@ def _block(block: str, item: str) -> tuple[list[str], UnitState] | Unknown:
         values.get("UnitFileState", ""),
         tuple(commands),
         values.get("SubState", ""),
+        values.get("Result", ""),
+        tuple(listen),
+        tuple(values.get("DropInPaths", "").split()),
     )
     return [values["Id"], *values.get("Names", "").split()], unit
 
@@ -121,3 +131,19 @@ def unit_text(answer: Answer) -> UnitText | Absent | Unknown:
     if not files:
         return Unknown(f"{answer.item}: no unit file in {quote(text) or 'an empty answer'}", answer.item)
     return UnitText(tuple(commands), tuple(files))
+
+
+def failed(answer: Answer) -> tuple[str, ...] | Unknown:
+    """`systemctl list-units --state=failed --plain --no-legend`: the names of failed units."""
+    text = output(answer)
+    if isinstance(text, Unknown):
+        return text
+    found = []
+    for line in text.splitlines():
+        words = line.replace("●", " ").split()
+        if not words:
+            continue
+        if len(words) < 4 or words[2] != "failed" or "." not in words[0]:
+            return Unknown(f"systemctl list-units: unexpected line: {quote(line)}", answer.item)
+        found.append(words[0])
+    return tuple(found)

@@ -1,0 +1,153 @@
+"""Container engines: which one is there, how docker is set up, what CDI names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .answers import document, int_of, parse_json, quote, rows, text_of, words
+from .known import ABSENT, Absent, Maybe, Unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..recording.model import Answer
+    from .packages import Packages
+    from .units import UnitState
+
+DAEMON_JSON = "/etc/docker/daemon.json"
+# Package, engine, and whose build it is.
+_ENGINES = (
+    ("docker-ce", "docker", "docker"),
+    ("docker.io", "docker", "distribution"),
+    ("moby-engine", "docker", "distribution"),
+    ("containerd.io", "containerd", "docker"),
+    ("containerd", "containerd", "distribution"),
+    ("podman", "podman", "distribution"),
+    ("cri-o", "cri-o", "distribution"),
+)
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One engine on the host. `build` is `docker` (docker.com's packages), `distribution` or `snap`."""
+
+    name: str
+    build: str
+    package: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Docker:
+    """What the running docker daemon says of itself. `runtimes` maps a name to its program."""
+
+    version: str
+    cgroup_driver: Maybe[str]
+    cgroup_version: Maybe[str]
+    runtimes: Mapping[str, str]
+    default_runtime: Maybe[str]
+    root_dir: Maybe[str]
+    storage_driver: Maybe[str]
+    live_restore: Maybe[bool]
+    containers_running: Maybe[int]
+    cdi_dirs: tuple[str, ...]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class CdiSpec:
+    """One CDI specification and the driver versions that its library names carry."""
+
+    path: str
+    versions: tuple[str, ...]
+    kind: str | None
+    devices: tuple[str, ...]
+
+
+def engines(
+    packages: Packages | Unknown, units: Mapping[str, UnitState] | Absent | Unknown
+) -> tuple[Engine, ...] | Unknown:
+    """Engines by their packages; docker from a snap has none and shows by its unit."""
+    if isinstance(packages, Unknown):
+        return packages
+    found = []
+    for package, name, build in _ENGINES:
+        if (installed := packages.get(package)) is not None:
+            found.append(Engine(name, build, package, installed.version))
+    snap = units.get("snap.docker.dockerd.service") if isinstance(units, dict) else None
+    if snap is not None and snap.exists:
+        found.append(Engine("docker", "snap", "docker", ""))
+    return tuple(found)
+
+
+def docker(answer: Answer) -> Docker | Absent | Unknown:
+    """`docker info` as JSON; Absent where there is no docker program. A daemon that is down gives Unknown."""
+    if answer.missing:
+        return ABSENT
+    value = document(answer)
+    if isinstance(value, Unknown):
+        return value
+    if not isinstance(value, dict):
+        return Unknown(f"docker info: {quote(words(answer))}", answer.item)
+    errors, version = value.get("ServerErrors"), text_of(value, "ServerVersion")
+    if errors or version is None:
+        said = "; ".join(str(e) for e in errors) if isinstance(errors, list) else "no server answered"
+        return Unknown(f"docker info: {quote(said)}", answer.item)
+
+    def text(key: str) -> Maybe[str]:
+        found = text_of(value, key)
+        return found if found is not None else Unknown(f"docker info tells no {key}", answer.item)
+
+    live, running = value.get("LiveRestoreEnabled"), int_of(value, "ContainersRunning")
+    return Docker(
+        version,
+        text("CgroupDriver"),
+        text("CgroupVersion"),
+        _runtimes(value.get("Runtimes")),
+        text("DefaultRuntime"),
+        text("DockerRootDir"),
+        text("Driver"),
+        live if isinstance(live, bool) else Unknown("docker info tells no LiveRestoreEnabled", answer.item),
+        running if running is not None else Unknown("docker info tells no ContainersRunning", answer.item),
+        _texts(value.get("CDISpecDirs")),
+        _texts(value.get("Warnings")),
+    )
+
+
+def _runtimes(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {
+        str(name): (text_of(about, "path") or "") if isinstance(about, dict) else ""
+        for name, about in value.items()
+    }
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(entry for entry in value if isinstance(entry, str)) if isinstance(value, list) else ()
+
+
+def daemon_json(text: str | Absent | Unknown) -> dict[str, Any] | Absent | Unknown:
+    """/etc/docker/daemon.json as docker reads it: an empty file sets nothing, all but JSON stops it."""
+    if not isinstance(text, str):
+        return text
+    if not text.strip():
+        return {}
+    value = parse_json(text, DAEMON_JSON)
+    if isinstance(value, (Unknown, dict)):
+        return value
+    return Unknown(f"{DAEMON_JSON} holds no JSON object: {quote(text)}", f"file:{DAEMON_JSON}")
+
+
+def cdi(answer: Answer) -> tuple[CdiSpec, ...] | Unknown:
+    found = rows(answer, "specs")
+    if isinstance(found, Unknown):
+        return found
+    result = []
+    for row in found:
+        path, versions = text_of(row, "path"), row.get("versions")
+        if path is None or not isinstance(versions, list):
+            return Unknown(f"cdi: {path} could not be read: {text_of(row, 'error')}", answer.item)
+        result.append(CdiSpec(path, _texts(versions), text_of(row, "kind"), _texts(row.get("devices"))))
+    return tuple(result)
