@@ -68,7 +68,7 @@ def socket_interface(facts: Facts, asked: str) -> Chosen:
         return _named(fit[0], "it is the only interface with an address that another host can reach")
     if not fit:
         return Chosen({}, refused=f"NCCL has no interface to talk to other hosts. {offer}")
-    return Chosen({}, refused=f"no default route tells which interface is NCCL's: set nccl_interface. {offer}")
+    return Chosen({}, refused=f"no default route tells NCCL's interface: set nccl_interface. {offer}")
 
 
 def _named(name: str, reason: str) -> Chosen:
@@ -121,7 +121,8 @@ def _unfit_port(port: RdmaPort) -> str | None:
 
 
 def _told(excluded: dict[RdmaPort, str]) -> tuple[Why, ...]:
-    said = {f"{port.device}:{port.port} is left out: it {reason}": reason for port, reason in excluded.items()}
-    return tuple(
-        Why("NCCL_IB_HCA", says, ONE_LINK_TYPE if "link type" in reason else "") for says, reason in said.items()
-    )
+    told = []
+    for port, reason in excluded.items():
+        source = ONE_LINK_TYPE if "link type" in reason else ""
+        told.append(Why("NCCL_IB_HCA", f"{port.device}:{port.port} is left out: it {reason}", source))
+    return tuple(told)

@@ -1,0 +1,92 @@
+"""The parts of Debian's archive that the driver comes from, where the host's own sources leave them out.
+
+Debian has the driver in contrib and non-free and its firmware in non-free-firmware (Debian 12 release
+notes, section 2.2). What is missing goes into a file of our own, with address and key of the host's
+own entry, so that no entry of the administrator's is touched and apt finds no two entries that differ
+in Signed-By ("Conflicting values set for option Signed-By" ends all use of apt).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..facts.known import Absent, Unknown
+
+if TYPE_CHECKING:
+    from ..facts import Facts
+    from ..facts.apt import AptSource
+
+PATH = "/etc/apt/sources.list.d/gpu-provision.sources"
+COMPONENTS = ("contrib", "non-free", "non-free-firmware")
+_POCKETS = ("", "-updates", "-security")
+
+
+@dataclass(frozen=True)
+class Archive:
+    """`text` of our sources file, None where it is not needed; `refused` says why there can be none."""
+
+    text: str | None = None
+    refused: str | None = None
+
+
+def archive(facts: Facts) -> Archive:
+    """Our own sources file for the host's Debian archive."""
+    sources, os = facts.apt_sources, facts.os
+    if isinstance(os, Unknown):
+        return Archive(refused=f"the distribution is not known: {os.reason}")
+    if isinstance(sources, Unknown):
+        return Archive(refused=f"apt's sources cannot be read: {sources.reason}")
+    # The place of a release (stable) is no lasting name, and in use all the same.
+    suites = {f"{name}{pocket}" for name in (os.codename, "stable", "oldstable") for pocket in _POCKETS}
+    listed = () if isinstance(sources, Absent) else sources
+    theirs = tuple(s for s in listed if s.path != PATH and _of_debian(s, suites))
+    if not theirs:
+        return Archive(refused=f"apt has no source of Debian's archive for {os.pretty}; add one first")
+    stanzas = []
+    for source in theirs:
+        lacking = tuple(c for c in COMPONENTS if not _has(theirs, source, c))
+        if not lacking:
+            continue
+        if source.signed_by.startswith("a key in"):
+            add = f"add `{' '.join(lacking)}` to {source.path}, line {source.line}"
+            return Archive(refused=f"{add}: its key stands in the entry itself, which is not copied")
+        stanza = _stanza(source, suites, lacking)
+        if stanza not in stanzas:
+            stanzas.append(stanza)
+    return Archive("\n".join([_HEAD, *stanzas]) if stanzas else None)
+
+
+_HEAD = "# Written by gpu-provision (role nvidia_driver): where Debian's archive has the driver.\n"
+
+
+def _of_debian(source: AptSource, suites: set[str]) -> bool:
+    return (
+        source.enabled
+        and "deb" in source.types
+        and "main" in source.components
+        and bool(suites & set(source.suites))
+        and not all(uri.startswith("cdrom:") for uri in source.uris)
+    )
+
+
+def _has(sources: tuple[AptSource, ...], like: AptSource, component: str) -> bool:
+    """Whether the host's own entries cover a component for the same addresses and suites."""
+    return any(
+        component in other.components
+        and set(like.uris) <= set(other.uris)
+        and set(like.suites) <= set(other.suites)
+        for other in sources
+    )
+
+
+def _stanza(source: AptSource, suites: set[str], lacking: tuple[str, ...]) -> str:
+    lines = [
+        "Types: deb",
+        f"URIs: {' '.join(uri for uri in source.uris if not uri.startswith('cdrom:'))}",
+        f"Suites: {' '.join(suite for suite in source.suites if suite in suites)}",
+        f"Components: {' '.join(lacking)}",
+    ]
+    if source.signed_by:
+        lines.append(f"Signed-By: {source.signed_by}")
+    return "\n".join(lines) + "\n"

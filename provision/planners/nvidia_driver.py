@@ -1,0 +1,193 @@
+"""Role nvidia_driver: the packages of the stack's driver, a module for each kernel, held as one set.
+
+This version installs from Debian's own archive. From any other source it refuses and says so; it
+also refuses where a driver of another making is on the host, where the module would not load, and
+where there is no card to drive.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..facts.known import Unknown
+from . import apt_sources
+from .driver_place import foreign, secure_boot_refusal
+from .wanted import File, Wanted, Why
+
+if TYPE_CHECKING:
+    from ..catalog.stack import Driver, Stack
+    from ..facts import Facts
+    from ..facts.packages import Packages
+    from ..profile.model import Profile
+
+MODPROBE = "/etc/modprobe.d/gpu-provision.conf"
+RIVALS = ("nouveau", "nova_core")
+_MODPROBE_TEXT = """\
+# Written by gpu-provision (role nvidia_driver): these would take the GPUs before the NVIDIA driver.
+blacklist nouveau
+blacklist nova_core
+"""
+# A kernel's meta package by flavour: linux-image-amd64, linux-image-cloud-arm64.
+_META = re.compile(r"linux-image-((?:cloud-|rt-)?(?:amd64|arm64))")
+_OF_DRIVER = re.compile(r"nvidia|^libcuda1$|^libnvcuvid1$|^libnvoptix1$")
+
+
+@dataclass(frozen=True)
+class DriverWanted(Wanted):
+    """`kernels` need a module; `absent` are packages of the other flavour, in the way.
+
+    `independent` are packages of the driver's whose version is their own. `load` is True where the
+    module can be loaded without a reboot.
+    """
+
+    branch: int | None = None
+    kernels: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    independent: tuple[str, ...] = ()
+    load: bool = False
+
+
+def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWanted:
+    """Sources, packages, holds, kernels and module options, or why there can be none."""
+    driver = _driver(stack)
+    if isinstance(driver, str):
+        return DriverWanted(refused=driver)
+    archive = apt_sources.archive(facts)
+    packages = facts.packages
+    if isinstance(packages, Unknown):
+        return DriverWanted(refused=f"the installed packages are not known: {packages.reason}")
+    refused = (
+        _no_card(facts)
+        or foreign(facts, driver)
+        or _downgrade(packages, driver, profile)
+        or archive.refused
+        or secure_boot_refusal(facts)
+    )
+    kernels = _kernels(facts)
+    if refused or isinstance(kernels, str):
+        return DriverWanted(refused=refused or str(kernels))
+    names = tuple(name for name, _, _ in (p.partition("=") for p in driver.packages))
+    return DriverWanted(
+        files=(File(apt_sources.PATH, archive.text), File(MODPROBE, _MODPROBE_TEXT)),
+        packages=(*_headers(facts, packages, kernels), *driver.packages),
+        holds=_holds(packages, driver, names),
+        why=_why(stack),
+        branch=driver.branch,
+        kernels=kernels,
+        absent=_other_flavour(packages, names),
+        independent=INDEPENDENT,
+        load=_can_load(facts),
+    )
+
+
+# Sources of their own in Debian, with numbers of their own (nvidia-modprobe 570 serves driver 550).
+INDEPENDENT = ("nvidia-modprobe", "nvidia-persistenced", "nvidia-settings", "nvidia-xconfig")
+
+
+def _driver(stack: Stack | Unknown) -> Driver | str:
+    """The driver to install, or why there is none."""
+    if isinstance(stack, Unknown):
+        return f"no matching set of versions could be chosen: {stack.reason}"
+    if not stack.satisfiable:
+        said = "; ".join(f"{c.says} ({c.relax})" if c.relax else c.says for c in stack.conflicts)
+        return f"no set of versions satisfies this host and profile: {said}"
+    if stack.driver is None:
+        return "the chosen set of versions has no driver"
+    if stack.driver.source != "debian":
+        return (
+            f"the driver would come from {stack.driver.source!r}, and this version installs from Debian's "
+            "archive only: set nvidia_driver_source: debian"
+        )
+    return stack.driver
+
+
+def _no_card(facts: Facts) -> str | None:
+    gpus = facts.nvidia_gpus_on_bus
+    if isinstance(gpus, Unknown):
+        return f"the devices on the bus are not known: {gpus.reason}"
+    if not gpus:
+        return "there is no NVIDIA GPU on this host's bus"
+    if all(gpu.driver == "vfio-pci" for gpu in gpus):
+        return "all GPUs of this host are given to virtual machines (vfio-pci); they are left alone"
+    return None
+
+
+def _downgrade(packages: Packages, driver: Driver, profile: Profile) -> str | None:
+    """Going back to an older driver is done only where the profile names it."""
+    from ..facts.versions import driver_tuple
+
+    main = packages.get("nvidia-smi")
+    if main is None or driver.version is None:
+        return None
+    now, then = driver_tuple(main.version), driver_tuple(driver.version)
+    if now is None or then is None or then >= now:
+        return None
+    named = (profile["nvidia_driver_version"], profile["nvidia_driver_branch"])
+    if any(named) or profile["nvidia_driver_modules"] != "auto":
+        return None
+    return (
+        f"driver {main.version} is installed and {driver.version} would be older; name it by "
+        "nvidia_driver_version or nvidia_driver_branch to go back"
+    )
+
+
+def _kernels(facts: Facts) -> tuple[str, ...] | str:
+    """Releases that can be booted, each of which needs a module."""
+    if isinstance(facts.kernels, Unknown):
+        return f"the installed kernels are not known: {facts.kernels.reason}"
+    found = tuple(kernel.release for kernel in facts.kernels if kernel.image)
+    if not found:
+        return (
+            "no kernel is installed here to build the module for; a container's driver belongs to its machine"
+        )
+    return found
+
+
+def _headers(facts: Facts, packages: Packages, kernels: tuple[str, ...]) -> tuple[str, ...]:
+    """Headers for each kernel that a package can bring, and the meta package for the kernels to come."""
+    assert not isinstance(facts.kernels, Unknown)
+    own = {kernel.release for kernel in facts.kernels if kernel.headers}
+    names = [f"linux-headers-{release}" for release in kernels]
+    wanted_ = [n for n in names if packages.get(n) is not None or n.removeprefix("linux-headers-") not in own]
+    metas = [found[1] for name in packages.installed if (found := _META.fullmatch(name))]
+    return (*wanted_, *(f"linux-headers-{flavour}" for flavour in sorted(metas)))
+
+
+def _holds(packages: Packages, driver: Driver, names: tuple[str, ...]) -> tuple[str, ...]:
+    """The stack's packages and whatever else is at the driver's version: one set, or none of it moves."""
+    from ..facts.versions import upstream
+
+    beside = {
+        name
+        for name, package in packages.installed.items()
+        if driver.version is not None
+        and upstream(package.version) == driver.version
+        and _OF_DRIVER.search(name)
+    }
+    return tuple(sorted({*names, *beside}))
+
+
+def _other_flavour(packages: Packages, names: tuple[str, ...]) -> tuple[str, ...]:
+    """Installed packages that build or configure the modules of the flavour that is not wanted."""
+    of_flavour = re.compile(r"nvidia-(?:open-|tesla-\d+-)?kernel-(?:dkms|support)")
+    return tuple(n for n in sorted(packages.installed) if of_flavour.fullmatch(n) and n not in names)
+
+
+def _can_load(facts: Facts) -> bool:
+    """Without a reboot a module can be loaded where none is, and no rival holds a card."""
+    loaded, modules, gpus = facts.loaded_driver, facts.modules_loaded, facts.nvidia_gpus_on_bus
+    if isinstance(loaded, Unknown) or loaded or isinstance(modules, Unknown) or isinstance(gpus, Unknown):
+        return False
+    return not modules & set(RIVALS) and not any(is_rival(gpu.driver) for gpu in gpus)
+
+
+def is_rival(driver: str | None) -> bool:
+    """Whether a kernel driver is one that takes GPUs from NVIDIA's; vfio-pci is a choice, not a rival."""
+    return (driver or "").lower().replace("_", "").replace("-", "") in ("nouveau", "novacore")
+
+
+def _why(stack: Stack | Unknown) -> tuple[Why, ...]:
+    assert not isinstance(stack, Unknown)
+    return tuple(Why(r.about, r.says, r.source) for r in stack.reasons if r.about.startswith("driver"))
