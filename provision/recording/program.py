@@ -1,0 +1,171 @@
+"""What is sent to a host for a recording, and how its answer is read. Knows no transport.
+
+One shell command finds the interpreter and the rights; the program comes on standard input.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import functools
+import json
+import re
+import secrets
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from . import items
+from .collect import MARK, mask
+
+HERE = Path(__file__).parent
+_TOO_OLD = 97
+_PYTHONS = (
+    "python3 " + " ".join(f"python3.{minor}" for minor in range(15, 5, -1)) + " /usr/libexec/platform-python"
+)
+NO_PYTHON = "there is no Python 3.6 or newer on the host"
+
+# The text stands in single quotes on the command line of whatever login shell the user has (fish and
+# csh too), so it has no single quote, backslash, exclamation mark or newline.
+_FIND = (
+    "PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; LC_ALL=C; export PATH LC_ALL; p=; "
+    'for c in {pythons}; do v=$("$c" -V 2>&1) || continue; case $v in '
+    '"Python 3."[6-9]*|"Python 3."[1-9][0-9]*) p=$(command -v "$c"); break;; esac; done; '
+)
+_RUN = '"$p" -I -S -B -'
+# What `sh` alone can tell. Each answer is hexadecimal, framed by its name and exit code.
+_WITHOUT = (
+    'q() {{ n=$1; shift; o=$( {{ "$@" 2>/dev/null; echo "=$?"; }} | od -An -v -tx1 | tr -d " [:space:]"); '
+    'echo; echo "{mark} {token} $n $o"; }}; '
+    "f() {{ test -r $1 && q $2 cat $1; }}; "
+    'if [ -z "$p" ] || [ $r = {too_old} ]; then f /etc/os-release os-release; q uname uname -a; q rights id -un; '
+    'q python sh -c "python3 -V 2>&1 || python -V 2>&1"; q virtualization systemd-detect-virt; '
+    "f /proc/modules lsmod; f /proc/mdstat mdstat; f /proc/meminfo memory; "
+    "q dmesg dmesg; q lspci lspci -Dnnk; q ip.addresses ip -j addr; q ip.links ip -j -d link; q findmnt findmnt -J; "
+    "for x in {files}; do f $x file:$x; done; "
+    'echo; echo "{mark} {token} end"; fi'
+)
+_PLAIN_FILES = (
+    "/proc/driver/nvidia/version /sys/module/nvidia/version /etc/nccl.conf /proc/cmdline /run/reboot-required "
+    "/proc/sys/kernel/random/boot_id"
+)
+
+
+class NoAnswer(ValueError):
+    """The host's output holds no recording; the message says what it holds."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """`argv` to run on the host with `stdin`; the answer is in standard output, between lines with `token`."""
+
+    argv: tuple[str, ...]
+    stdin: bytes
+    token: str
+
+
+def program(*, sudo: bool = True, sudo_password: str | None = None) -> Program:
+    """The program for one recording.
+
+    `sudo`: become root by `sudo -n` where that works (the action plugin does not want it: Ansible's own
+    `become` decides there). With `sudo_password`, sudo is given the password, on standard input only.
+    """
+    token = secrets.token_hex(8)
+    find = _FIND.format(pythons=_PYTHONS)
+    without = _WITHOUT.format(mark=MARK, token=token, too_old=_TOO_OLD, files=_PLAIN_FILES)
+    stdin = _source(token)
+    if not sudo:
+        run = f"{_RUN}; r=$?"
+    elif sudo_password is not None:
+        helper = (HERE / "elevate.py").read_bytes().hex()
+        elevate = f'"$p" -I -S -B -c "import sys;exec(bytes.fromhex(sys.argv[1]))" {helper}'
+        # Root needs no sudo: the password's line is taken off by the shell, which reads no further.
+        run = f'if [ "$(id -u)" = 0 ]; then IFS= read -r w; {_RUN}; r=$?; else {elevate}; r=$?; fi'
+        stdin = sudo_password.encode() + b"\n" + stdin
+    else:
+        # `sudo -n` reads nothing when it refuses, so the program is still there for the second try.
+        run = f'if [ "$(id -u)" = 0 ]; then {_RUN}; r=$?; else sudo -n -- {_RUN} || {_RUN}; r=$?; fi'
+    text = f'{find}r=0; if [ -n "$p" ]; then {run}; fi; {without}'
+    return Program(("/bin/sh", "-c", text), stdin, token)
+
+
+@functools.cache
+def _packed() -> str:
+    text = (HERE / "collect.py").read_text(encoding="utf-8")
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+@functools.cache
+def _questions() -> str:
+    return base64.b64encode(zlib.compress(json.dumps(items.questions()).encode(), 9)).decode()
+
+
+def _source(token: str) -> bytes:
+    """The Python text for `python3 -`; ends with a status of its own where the interpreter cannot run it."""
+    return (
+        "import sys\n"
+        "try:\n"
+        "    import base64, fcntl, glob, json, pwd, selectors, socket, subprocess, zlib\n"
+        "except ImportError:\n"
+        f"    sys.exit({_TOO_OLD})\n"
+        "unpack = lambda text: zlib.decompress(base64.b64decode(text)).decode()\n"
+        f'space = {{"__name__": "collect"}}\n'
+        f'exec(compile(unpack("{_packed()}"), "collect.py", "exec"), space)\n'
+        f'space["main"](json.loads(unpack("{_questions()}")), "{token}")\n'
+    ).encode()
+
+
+def answer(output: bytes | str, token: str) -> dict[str, Any]:
+    """The document in a host's standard output: {"as_root", "seconds", "items"}.
+
+    Whatever else the host printed (a banner before, a logout message behind, other line ends) is passed over.
+    Raises NoAnswer where there is no whole one.
+    """
+    text = output if isinstance(output, str) else output.decode("utf-8", "replace")
+    whole = re.search(rf"{MARK} {token} (\d+)\s(.*?){MARK} {token} end", text, re.DOTALL)
+    if whole:
+        return _unpacked(whole[2], int(whole[1]))
+    if re.search(rf"{MARK} {token} end", text):
+        return _from_shell(text, token)
+    if f"{MARK} {token}" in text:
+        raise NoAnswer("the answer broke off in the middle")
+    raise NoAnswer("the host did not run the program")
+
+
+def _unpacked(body: str, length: int) -> dict[str, Any]:
+    packed = "".join(body.split())
+    if len(packed) != length:
+        raise NoAnswer(f"the answer has {len(packed)} characters instead of {length}")
+    try:
+        document = json.loads(zlib.decompress(base64.b64decode(packed, validate=True)))
+    except (binascii.Error, zlib.error, ValueError) as e:
+        raise NoAnswer(f"the answer is damaged: {e}") from e
+    if not isinstance(document, dict):
+        raise NoAnswer("the answer is of another form")
+    return document
+
+
+def _from_shell(text: str, token: str) -> dict[str, Any]:
+    """The few answers of a host without a fitting Python; all other items were not asked."""
+    found: dict[str, dict[str, Any]] = {item.name: {"not_asked": NO_PYTHON} for item in items.ITEMS}
+    user = ""
+    for name, digits in re.findall(rf"{MARK} {token} (\S+) ([0-9a-f]+)\s", text):
+        said, _, status = (
+            bytes.fromhex(digits).decode("utf-8", "backslashreplace").rstrip("\n").rpartition("=")
+        )
+        rc = int(status) if status.isdigit() else 1
+        if name == "rights":
+            user = said.strip()
+        elif name == "python":
+            found[name] = (
+                {"rc": 0, "stdout": said, "stderr": ""} if said.startswith("Python ") else {"missing": True}
+            )
+        elif name.startswith("file:") or name in ("os-release", "mdstat"):
+            found[name] = {"text": mask(said)}
+        elif rc == 127:
+            found[name] = {"missing": True}
+        else:
+            found[name] = {"rc": rc, "stdout": mask(said), "stderr": ""}
+    found["rights"] = {"rc": 0, "stdout": json.dumps({"user": user, "root": user == "root"}), "stderr": ""}
+    return {"as_root": user == "root", "seconds": 0.0, "items": found}

@@ -1,0 +1,52 @@
+"""Command lines for OpenSSH: the same options for recordings, proofs and Ansible."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .target import Target
+
+CONNECT_SECONDS = 15
+ALIVE_SECONDS, ALIVE_COUNT = 5, 6
+"""A connection that is dead for half a minute ends; a shorter time would cut hosts under load."""
+
+
+def options(target: Target) -> list[str]:
+    """Options for `ssh` to this host, without the host itself. OpenSSH takes the first value of each key.
+
+    Host keys are strict whatever ssh_config says: a changed key is never taken silently.
+    """
+    settings = [
+        *target.options,
+        "BatchMode=yes",
+        f"StrictHostKeyChecking={'accept-new' if target.accept_new else 'yes'}",
+        f"ConnectTimeout={CONNECT_SECONDS}",
+        f"ServerAliveInterval={ALIVE_SECONDS}",
+        f"ServerAliveCountMax={ALIVE_COUNT}",
+        "ForwardX11=no",
+        "PermitLocalCommand=no",
+        "RemoteCommand=none",
+        "ClearAllForwardings=yes",
+    ]
+    arguments = [part for setting in settings for part in ("-o", setting)]
+    if target.port is not None:
+        arguments += ["-p", str(target.port)]
+    if target.identity is not None:
+        arguments += ["-i", target.identity, "-o", "IdentitiesOnly=yes"]
+    if target.user is not None:
+        arguments += ["-l", target.user]
+    return arguments
+
+
+def fresh_args(target: Target) -> list[str]:
+    """The command line of a plain ssh on a connection of its own, up to the host; a command may follow.
+
+    No master is used or made.
+    """
+    return ["ssh", "-o", "ControlPath=none", "-o", "ControlMaster=no", *options(target), *destination(target)]
+
+
+def destination(target: Target) -> list[str]:
+    """The host's part of the command line; `--` keeps an address that begins with a dash from being an option."""
+    return ["--", target.address]

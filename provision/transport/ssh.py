@@ -1,0 +1,146 @@
+"""SSH by OpenSSH: sessions that stay open for a run, and plain connections of their own for proofs."""
+
+from __future__ import annotations
+
+import hashlib
+import shlex
+import shutil
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from provision.errors import Failure, Unreached, Usage
+
+from . import child, hostkeys
+from .explain import ChangedHostKey, UnknownHostKey, explain
+from .options import CONNECT_SECONDS, destination, fresh_args, options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .target import Target
+
+__all__ = ["ChangedHostKey", "Session", "UnknownHostKey", "explain", "fresh_args", "options", "pinned"]
+
+# sun_path holds 108 bytes on Linux and 104 elsewhere, and OpenSSH adds 17 of its own while it binds.
+LONGEST_PATH = 80
+IDLE_SECONDS = 120
+"""A master whose owner was killed ends itself after this time without a session."""
+
+
+class Session:
+    """One connection to a host, kept open: every command after the first costs one round trip.
+
+    Safe for use from several threads. Commands never get a terminal. `sudo_password` is only kept
+    here for who needs it; it never reaches a command line.
+    """
+
+    def __init__(self, target: Target, control_dir: Path, sudo_password: str | None = None) -> None:
+        self.target = target
+        self.sudo_password = sudo_password
+        self._lock = threading.Lock()
+        self._open = False
+        self._own_folder: Path | None = None
+        name = hashlib.sha256(repr(target).encode()).hexdigest()[:10]
+        path = control_dir / name
+        if len(str(path).encode()) > LONGEST_PATH:
+            self._own_folder = Path(tempfile.mkdtemp(prefix="gpu-", dir="/tmp"))
+            path = self._own_folder / name
+        self.control_path = path
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def open(self) -> None:
+        """Connect and log in. Raises Unreached, or Usage where the host's key is neither known nor allowed."""
+        with self._lock:
+            if self._open:
+                return
+            self.control_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if self.target.host_key:
+                self.target = pinned(self.target)
+            arguments = [
+                "ssh", "-M", "-N", "-f", "-o", f"ControlPath={self.control_path}", "-o", f"ControlPersist={IDLE_SECONDS}",
+                *options(self.target), *destination(self.target),
+            ]  # fmt: skip
+            done = self._ssh(arguments, timeout=4 * CONNECT_SECONDS)
+            if done.rc != 0:
+                raise explain(done.err, self.target)
+            self._open = True
+
+    def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
+        """Run a command on the host and wait for it, at most `timeout` seconds.
+
+        Its own exit status is in the result. Raises Unreached where the connection is lost or the time is over.
+        """
+        self.open()
+        done = self._ssh([*self._shared(), *destination(self.target), shlex.join(argv)], stdin, timeout)
+        if done.rc == 255 and not self.alive():
+            self._open = False
+            raise explain(done.err, self.target)
+        return done
+
+    def alive(self) -> bool:
+        """Whether the connection stands."""
+        return self._ssh([*self._shared(), "-O", "check", *destination(self.target)], timeout=10).rc == 0
+
+    def close(self) -> None:
+        """End the connection. Safe to call twice, and where none was opened."""
+        with self._lock:
+            if self._open or self.control_path.exists():
+                try:
+                    child.run([*self._shared(), "-O", "exit", *destination(self.target)], timeout=10)
+                except (child.TimedOut, OSError):
+                    # The master does not answer; it ends itself after its idle time.
+                    self.control_path.unlink(missing_ok=True)
+                self._open = False
+            if self._own_folder is not None:
+                shutil.rmtree(self._own_folder, ignore_errors=True)
+
+    def _shared(self) -> list[str]:
+        ours = ["-o", f"ControlPath={self.control_path}", "-o", "ControlMaster=no", "-o", "RequestTTY=no"]
+        return ["ssh", *ours, *options(self.target)]
+
+    def _ssh(self, arguments: list[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
+        try:
+            return child.run(arguments, stdin, timeout)
+        except child.TimedOut as e:
+            raise Unreached(f"no answer within {e.seconds:g} s", host=self.target.name) from e
+        except FileNotFoundError as e:
+            raise Usage("the OpenSSH client (`ssh`) is not installed on this machine") from e
+        except OSError as e:
+            raise Failure(f"ssh could not be started: {e.strerror}", host=self.target.name) from e
+
+
+def pinned(target: Target) -> Target:
+    """The target, allowed to connect only by the key whose fingerprint `host_key` names.
+
+    The key that the host offers is looked at before anything is sent; only an equal one is written to
+    known_hosts. Raises Unreached where the host offers another, and ChangedHostKey (later, on connecting)
+    where known_hosts has another one of the same kind.
+    """
+    wanted = target.host_key or ""
+    if not wanted.startswith("SHA256:") or len(wanted.rstrip("=")) != len("SHA256:") + 43:
+        raise Usage(
+            f"{wanted!r} is no fingerprint", do="it looks like SHA256: and 43 characters (`ssh-keygen -lf`)"
+        )
+    key, seen = hostkeys.with_fingerprint(target, wanted.rstrip("="))
+    if key is None and not seen:
+        # No key was seen at all: a plain attempt says why.
+        done = child.run([*fresh_args(target), "true"], timeout=4 * CONNECT_SECONDS)
+        raise explain(done.err, target)
+    if key is None:
+        raise ChangedHostKey(
+            wanted,
+            ", ".join(k.fingerprint for k in seen),
+            "nothing: the key that you gave is not its",
+            target,
+        )
+    hostkeys.keep(target, key)
+    algorithms = "rsa-sha2-512,rsa-sha2-256" if key.kind == "ssh-rsa" else key.kind
+    return replace(target, options=(*target.options, f"HostKeyAlgorithms={algorithms}"), host_key=None)
