@@ -1,0 +1,1 @@
+"""Proving behaviour from outside, with testinfra and plain OpenSSH."""

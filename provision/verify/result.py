@@ -18,6 +18,15 @@ class CheckStatus(StrEnum):
 
 
 @dataclass(frozen=True)
+class Started:
+    """A check begins on a host."""
+
+    host: str
+    name: str
+    title: str
+
+
+@dataclass(frozen=True)
 class Check:
     """One behaviour tried on one host. `name` is `subject.what`, `message` one line or a few for a person."""
 

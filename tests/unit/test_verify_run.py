@@ -1,0 +1,169 @@
+"""Running the suite against this machine with a stand-in nvidia-smi: results, isolation, and what hangs."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from provision.catalog.stack import Stack
+from provision.facts.known import Unknown
+from provision.profile.model import Profile
+from provision.recording.model import Recording
+from provision.transport.target import Target
+from provision.verify import run as running
+from provision.verify.result import Check, CheckStatus, Started
+from provision.verify.subject import Subject
+
+TOPOLOGY = (
+    "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\n"
+    "GPU0\t X \tNV12\t0-31\t0\t\tN/A\n"
+    "GPU1\tNV12\t X \t0-31\t0\t\tN/A\n\nLegend:\n"
+)
+LIST = "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-1)\nGPU 1: NVIDIA A100-SXM4-80GB (UUID: GPU-2)\n"
+QUERY = "0, NVIDIA A100-SXM4-80GB, 81920 MiB, 31\n1, NVIDIA A100-SXM4-80GB, 81920 MiB, 30\n"
+
+
+def bus(count: int) -> dict[str, object]:
+    device = {"vendor": "0x10de", "device": "0x20b2", "class": "0x030200", "driver": "nvidia", "numa_node": 0}
+    return {"stdout": json.dumps([{"address": f"0000:0{n}:00.0", **device} for n in range(count)]), "rc": 0}
+
+
+def subject(cards: int = 2, topology: str = TOPOLOGY, **more: dict[str, object]) -> Subject:
+    items = {
+        "pci": bus(cards),
+        "nvidia-smi.topology": {
+            "argv": ["nvidia-smi", "topo", "-m"],
+            "rc": 0,
+            "stdout": topology,
+            "stderr": "",
+        },
+        **more,
+    }
+    recording = Recording("local", "2026-11-30T12:00:00Z", True, 0.1, items)
+    return Subject(
+        Target("local", "local", local=True), Profile("dev", {}), Unknown("not resolved"), recording
+    )
+
+
+@pytest.fixture
+def smi(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A program in the place of nvidia-smi that answers from files beside it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "nvidia-smi"
+    program.write_text(
+        '#!/bin/sh\ncase "$1" in topo) cat "$0.topo";; -L) cat "$0.list";; --query*) cat "$0.query";; esac\n'
+    )
+    program.chmod(0o755)
+    (folder / "nvidia-smi.topo").write_text(TOPOLOGY)
+    (folder / "nvidia-smi.list").write_text(LIST)
+    (folder / "nvidia-smi.query").write_text(QUERY)
+    monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
+    return program
+
+
+def checked(tmp_path: Path, given: Subject) -> dict[str, Check]:
+    result = running.verify([given], tmp_path)
+    return {c.name: c for c in result.checks["local"]}
+
+
+def test_a_healthy_host_passes_and_this_machine_is_not_asked_for_ssh(tmp_path: Path, smi: Path) -> None:
+    events: list[Started | Check] = []
+    result = running.verify([subject()], tmp_path, on_event=events.append)
+    status = {c.name: c.status for c in result.checks["local"]}
+    assert status == {
+        "ssh.key-gets-in": CheckStatus.SKIPPED,
+        "ssh.password-is-refused": CheckStatus.SKIPPED,
+        "ssh.password-is-refused-for-root": CheckStatus.SKIPPED,
+        "gpu.every-card-answers": CheckStatus.PASSED,
+        "gpu.every-card-takes-a-query": CheckStatus.PASSED,
+        "gpu.topology-is-readable-and-whole": CheckStatus.PASSED,
+    }
+    assert result.ok
+    assert [e for e in events if isinstance(e, Check)] == list(result.checks["local"])
+    assert [e.name for e in events if isinstance(e, Started)] == list(status)
+    assert result.checks["local"][3].title == "The driver lists every GPU that is on the bus"
+
+
+def test_a_failed_check_is_one_message_in_the_drivers_own_words(tmp_path: Path, smi: Path) -> None:
+    smi.write_text(
+        "#!/bin/sh\necho 'Failed to initialize NVML: Driver/library version mismatch' >&2\nexit 18\n"
+    )
+    checks = checked(tmp_path, subject())
+    failed = checks["gpu.every-card-answers"]
+    assert failed.status is CheckStatus.FAILED
+    assert failed.message == "Failed to initialize NVML: Driver/library version mismatch"
+
+
+def test_a_card_that_is_on_the_bus_and_not_in_the_list_is_seen(tmp_path: Path, smi: Path) -> None:
+    checks = checked(tmp_path, subject(cards=3))
+    assert checks["gpu.every-card-answers"].message == "3 on the bus, 2 listed by nvidia-smi -L"
+    assert checks["gpu.topology-is-readable-and-whole"].message == "3 on the bus, 2 in the table"
+
+
+def test_a_lost_card_and_a_changed_link_are_seen(tmp_path: Path, smi: Path) -> None:
+    smi.with_name("nvidia-smi.query").write_text(
+        QUERY.replace("81920 MiB, 30", "[GPU is lost], [GPU is lost]")
+    )
+    smi.with_name("nvidia-smi.topo").write_text(TOPOLOGY.replace("NV12", "SYS"))
+    checks = checked(tmp_path, subject())
+    assert "GPU is lost" in checks["gpu.every-card-takes-a-query"].message
+    assert "GPU0-GPU1: NV12 -> SYS" in checks["gpu.topology-is-readable-and-whole"].message
+
+
+def test_a_host_without_a_gpu_has_nothing_to_answer(tmp_path: Path, smi: Path) -> None:
+    checks = checked(tmp_path, subject(cards=0))
+    assert checks["gpu.every-card-answers"].status is CheckStatus.SKIPPED
+    assert checks["gpu.every-card-answers"].message == "no NVIDIA GPU on the bus"
+
+
+def test_a_bus_that_is_not_known_is_not_called_healthy(tmp_path: Path, smi: Path) -> None:
+    checks = checked(tmp_path, subject(pci={"not_asked": "for a test"}))
+    assert checks["gpu.every-card-answers"].status is CheckStatus.FAILED
+    assert "not known" in checks["gpu.every-card-answers"].message
+
+
+def test_the_users_pytest_takes_no_part(tmp_path: Path, smi: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = tmp_path / "project"
+    here.mkdir()
+    (here / "conftest.py").write_text("raise RuntimeError('the conftest was loaded')\n")
+    (here / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    (here / "pytest.py").write_text("raise RuntimeError('a module of the working directory was loaded')\n")
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "--no-such-option")
+    monkeypatch.setenv("PYTEST_PLUGINS", "no_such_plugin")
+    assert checked(tmp_path, subject())["gpu.every-card-answers"].status is CheckStatus.PASSED
+    assert sorted(p.name for p in here.iterdir()) == ["conftest.py", "pytest.ini", "pytest.py"]
+
+
+def test_a_check_that_hangs_fails_alone_and_leaves_no_process(
+    tmp_path: Path, smi: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    smi.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/pid\nexec sleep 300\n")
+    monkeypatch.setattr(running, "SILENCE_SECONDS", 3.0)
+    began = time.monotonic()
+    checks = checked(tmp_path, subject())
+    assert time.monotonic() - began < 20
+    assert checks["gpu.every-card-answers"].status is CheckStatus.FAILED
+    assert "no answer within 3 s" in checks["gpu.every-card-answers"].message
+    assert "gpu.topology-is-readable-and-whole" not in checks
+    pid = int((tmp_path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_subject_travels_whole() -> None:
+    given = subject()
+    full = Subject(
+        Target("gpu01", "10.0.0.3", "root", 2222, "/key", ("ProxyJump=b",)),
+        Profile("dev", {"a": [1]}, {"a": [1]}, frozenset({"gpu.answers"})),
+        Stack(True),
+        given.recording,
+        Path("/run/c"),
+        "s3cret",
+    )
+    for one in (given, full):
+        assert Subject.from_dict(json.loads(json.dumps(one.as_dict()))) == one
+    assert "s3cret" not in repr(full)
