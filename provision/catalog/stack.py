@@ -29,7 +29,14 @@ class Warning_:
 
 @dataclass(frozen=True)
 class Driver:
-    """The driver to install. `version` is exact only where the archive's offer is known, else None."""
+    """The driver to install. `version` is exact only where the archive's offer is known, else None.
+
+    `packages` go in together, in one transaction, and stay held together. What `pin` holds is said by
+    `pin_by`: `hold` (`name=version` for each package, to be installed so and held with apt-mark), `pinning-package`
+    (packages that go in first, in a transaction of their own), `dnf-module` (a module stream to enable first) or
+    `dnf-versionlock` (patterns to lock afterwards). `main` is the package whose version is the driver's,
+    `support` a word on who still mends the branch, `never_mixed` what must not be on the host beside it.
+    """
 
     branch: int
     version: str | None
@@ -38,14 +45,25 @@ class Driver:
     source: str
     packages: tuple[str, ...]
     pin: tuple[str, ...]
+    pin_by: str = "hold"
+    main: str = ""
+    support: str = ""
+    never_mixed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Part:
-    """A component beside the driver: CUDA toolkit, cuDNN, NCCL, container toolkit or fabric manager."""
+    """A component beside the driver: CUDA toolkit, cuDNN, NCCL, container toolkit or fabric manager.
+
+    `version` is a series (`13.0`, `9.28`) unless the archive or the caller named the release. `pin` has
+    `name=version` for each package whose version must be kept, with `*` for the packager's part; `source` is the
+    repository.
+    """
 
     version: str
     packages: tuple[str, ...]
+    pin: tuple[str, ...] = ()
+    source: str = ""
 
 
 @dataclass(frozen=True)
@@ -69,6 +87,7 @@ class Stack:
     nccl: Part | None = None
     container_toolkit: Part | None = None
     fabric_manager: Part | None = None
+    cuda_others: tuple[Part, ...] = ()
     reasons: tuple[Reason, ...] = ()
     warnings: tuple[Warning_, ...] = ()
     conflicts: tuple[Conflict, ...] = field(default=())
@@ -79,6 +98,8 @@ class Stack:
         for name in ("driver", "cuda", "cudnn", "nccl", "container_toolkit", "fabric_manager"):
             part = getattr(self, name)
             document[name] = _plain(part) if part else None
+        if self.cuda_others:
+            document["cuda_others"] = [_plain(p) for p in self.cuda_others]
         document["reasons"] = [_plain(r) for r in self.reasons]
         document["warnings"] = [_plain(w) for w in self.warnings]
         if not self.satisfiable:
@@ -91,7 +112,7 @@ class Stack:
 
         def part(name: str) -> Part | None:
             raw = document.get(name)
-            return Part(raw["version"], tuple(raw["packages"])) if raw else None
+            return _part(raw) if raw else None
 
         driver = document.get("driver")
         return cls(
@@ -102,12 +123,17 @@ class Stack:
             nccl=part("nccl"),
             container_toolkit=part("container_toolkit"),
             fabric_manager=part("fabric_manager"),
+            cuda_others=tuple(_part(raw) for raw in document.get("cuda_others", ())),
             reasons=tuple(Reason(**r) for r in document.get("reasons", ())),
             warnings=tuple(Warning_(**w) for w in document.get("warnings", ())),
             conflicts=tuple(
                 Conflict(tuple(c["demands"]), c["says"], c["relax"], c["source"]) for c in document.get("conflicts", ())
             ),
         )
+
+
+def _part(raw: Mapping[str, Any]) -> Part:
+    return Part(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -1,0 +1,64 @@
+"""How a CUDA toolkit runs on a driver: by itself, by minor-version compatibility, by forward-compatibility packages, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .data import Catalog
+from .numbers import above, below, major, minor, number, starts
+from .rows import Branch, Floor, Gpu, Toolkit
+
+NATIVE, MINOR, FORWARD, NONE = "native", "minor", "forward", "none"
+RANK = {NATIVE: 0, MINOR: 1, FORWARD: 2, NONE: 3}
+
+
+def toolkits(of: Catalog, version: str) -> tuple[Toolkit, ...]:
+    """The releases that a version stands for: 13.0 for all its updates, 13.0.2 for one."""
+    return tuple(t for t in of.toolkits if starts(t.version, version))
+
+
+def wanted_driver(of: Catalog, version: str) -> str | None:
+    """The driver that the release notes ask for: of a minor release its first update's; None where none is published."""
+    for toolkit in toolkits(of, version):
+        if toolkit.min:
+            return toolkit.min
+    return None
+
+
+def floor(of: Catalog, version: str) -> Floor | None:
+    """The row of minor-version compatibility that covers a toolkit; the narrowest where two do."""
+    rows = [
+        f
+        for f in of.floors
+        if f.major == major(version)
+        and number(f.first) <= number(minor(version))
+        and (f.last is None or number(minor(version)) <= number(f.last))
+    ]
+    return max(rows, key=lambda f: number(f.first)) if rows else None
+
+
+def reaches(branch: Branch, release: str | None, bound: str) -> bool:
+    """Whether a driver is at or above a bound: the exact release where it is known, else the branch's newest known."""
+    if release is not None:
+        return not below(release, bound)
+    if branch.branch != major(bound):
+        return branch.branch > major(bound)
+    return branch.newest is None or not above(bound, branch.newest)
+
+
+def compatibility(of: Catalog, branch: Branch, release: str | None, version: str, gpus: Sequence[Gpu]) -> str:
+    """How a toolkit runs on a branch, or on one of its releases (NVIDIA CUDA Compatibility guide)."""
+    wanted = wanted_driver(of, version)
+    if not above(minor(version), branch.max_cuda) and (wanted is None or reaches(branch, release, wanted)):
+        return NATIVE
+    lowest = floor(of, version)
+    if lowest and reaches(branch, release, lowest.min):
+        return MINOR
+    forward = of.raw["cuda"]["forward"]
+    if (
+        all(g.segment in forward["segments"] for g in gpus)
+        and branch.type in forward["base_types"]
+        and branch.branch >= forward["first_base"]
+    ):
+        return FORWARD
+    return NONE

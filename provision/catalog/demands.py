@@ -1,0 +1,45 @@
+"""What the caller asks for, beside the GPUs and the host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..errors import Usage
+
+SOURCES = ("auto", "nvidia", "ubuntu", "debian", "rhel")
+MODULES = ("auto", "open", "proprietary")
+
+
+@dataclass(frozen=True)
+class Demands:
+    """Demands on the set; None or `auto` leaves the choice to the resolver.
+
+    `driver` is a branch (`580`) or a release (`580.95.05`). `cuda` lists toolkits (`13.0`), the first of
+    which is the default one; None takes the best, an empty tuple none. `nvswitch` says whether the host
+    has NVSwitches (None: not known). `labels` are the words in which a conflict names a demand:
+    `{"cuda": "cuda_versions: [13.0]"}`; without one it is named as the command's option.
+    """
+
+    driver: str | None = None
+    cuda: tuple[str, ...] | None = None
+    cudnn: str | None = None
+    nccl: str | None = None
+    source: str = "auto"
+    modules: str = "auto"
+    container_toolkit: str | None = None
+    nvswitch: bool | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, value, known in (("source", self.source, SOURCES), ("modules", self.modules, MODULES)):
+            if value not in known:
+                raise Usage(f"{self.label(name)}: not one of {', '.join(known)}")
+
+    def label(self, name: str) -> str:
+        """How a conflict names this demand."""
+        if name in self.labels:
+            return self.labels[name]
+        value = getattr(self, name)
+        words = ", ".join(value) if isinstance(value, tuple) else str(value)
+        return f"--{name.replace('_', '-')} {words}"

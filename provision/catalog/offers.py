@@ -1,0 +1,92 @@
+"""What a host's archives really offer: the versions of packages, with the source that each comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..facts.versions import debian_key, driver_version, upstream
+from .numbers import number
+
+
+@dataclass(frozen=True)
+class Offer:
+    """One version of one package. `source` is nvidia, debian, ubuntu or rhel; `candidate` what apt would take by itself."""
+
+    version: str
+    source: str
+    candidate: bool = False
+
+
+@dataclass(frozen=True)
+class Release:
+    """A driver release that an archive holds whole: its own version and that of each package."""
+
+    version: str
+    packages: Mapping[str, str] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Offers:
+    """The archives of one host. A package that is not in `packages` is known not to be offered.
+
+    `installed` is the source that the host's present driver came from, None where it has none.
+    """
+
+    packages: Mapping[str, tuple[Offer, ...]]
+    installed: str | None = None
+
+    def of(self, name: str, source: str) -> tuple[Offer, ...]:
+        """The offers of one package from one source."""
+        return tuple(o for o in self.packages.get(name, ()) if o.source == source)
+
+    def knows(self, names: Iterable[str], source: str) -> bool:
+        """Whether any of these packages is offered by that source, so that the others' absence means something."""
+        return any(self.of(name, source) for name in names)
+
+    def releases(self, lockstep: Sequence[str], beside: Sequence[str], source: str, branch: int) -> tuple[Release, ...]:
+        """Driver releases of a branch that can be installed whole, oldest first.
+
+        A release counts where every lockstep package has its upstream version. Versions newer than what apt
+        would take by itself (backports, proposed) are left alone; older ones count, since a distribution may
+        mend one flavour of the modules before the other.
+        """
+        table = {name: self.of(name, source) for name in lockstep}
+        if not all(table.values()) or not all(self.of(name, source) for name in beside):
+            return ()
+        common = set.intersection(*({_upstream(o.version) for o in offers} for offers in table.values()))
+        found = []
+        for version in sorted((v for v in common if number(v).major == branch), key=number):
+            chosen = {name: _best(offers, version) for name, offers in table.items()}
+            if all(chosen.values()):
+                loose = {name: _newest(self.of(name, source)) for name in beside}
+                found.append(Release(version, {**{n: v for n, v in chosen.items() if v}, **loose}))
+        return tuple(found)
+
+    def newest(self, name: str, source: str, prefix: str = "") -> str | None:
+        """The newest version of a package whose text starts so; None where there is none."""
+        versions = [o.version for o in self.of(name, source) if o.version.startswith(prefix)]
+        return max(versions, key=debian_key) if versions else None
+
+
+def _upstream(version: str) -> str:
+    return driver_version(upstream(version)) or "0"
+
+
+def _best(offers: Sequence[Offer], version: str) -> str | None:
+    """The package version of an upstream release: the candidate, or the newest one that is older than it."""
+    same = [o for o in offers if _upstream(o.version) == version]
+    for offer in same:
+        if offer.candidate:
+            return offer.version
+    candidates = [o.version for o in offers if o.candidate]
+    limit = max(candidates, key=debian_key) if candidates else None
+    older = [o.version for o in same if limit is None or debian_key(o.version) < debian_key(limit)]
+    return max(older, key=debian_key) if older else None
+
+
+def _newest(offers: Sequence[Offer]) -> str:
+    for offer in offers:
+        if offer.candidate:
+            return offer.version
+    return max((o.version for o in offers), key=debian_key)

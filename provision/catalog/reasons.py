@@ -1,0 +1,114 @@
+"""Why each part of the set is what it is, each with its source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from .compatibility import floor, wanted_driver
+from .demand_rules import knows, known_version
+from .numbers import major
+from .question import Question
+from .rules import Candidate
+from .stack import Reason
+from .support import support
+
+_TYPES = {"LTS": "long-term", "PB": "production", "NFB": "new-feature", "DEV": "developer"}
+
+
+def reasons(q: Question, c: Candidate, minimum: str) -> tuple[Reason, ...]:
+    """One reason for each choice, in the order in which a person would ask."""
+    made = (*_source(q, c), *_driver(q, c, minimum), *_modules(q, c), *_cuda(q, c), *_libraries(q, c))
+    return tuple(Reason(about, says, q.catalog.says(keys)) for about, says, keys in made)
+
+
+_Made = Iterator[tuple[str, str, tuple[str, ...]]]
+
+
+def _kinds(q: Question) -> str:
+    found = list(dict.fromkeys(g.architecture for g in q.cards))
+    return " and ".join(found) or "any GPU"
+
+
+def _source(q: Question, c: Candidate) -> _Made:
+    place = q.catalog.distributions[c.os]
+    where = f"repository {place.repo}" if c.source == "nvidia" else f"the archive of {place.name}"
+    if q.demands.source != "auto":
+        says = f"{where}, as asked for"
+    elif q.archive is not None and q.archive.installed == c.source:
+        says = f"{where}, where the host's present driver came from"
+    else:
+        says = f"{where}: the host has no driver of another source"
+    yield "driver.source", says, place.source
+
+
+def _driver(q: Question, c: Candidate, minimum: str) -> _Made:
+    row = q.catalog.branches[c.branch]
+    state = support(c.branch, os=c.os, source=c.source or "", today=q.today, of=q.catalog)
+    standing = state.says if state else ""
+    asked = ", as asked for" if q.demands.driver else ""
+    yield "driver.branch", f"R{c.branch} ({_TYPES[row.type]}) serves {_kinds(q)}{asked}; {standing}", row.source
+    for gpu in q.cards:
+        if gpu.last is not None and gpu.last == c.branch:
+            yield "driver.branch", f"R{gpu.last} is the last branch for {gpu.name} ({gpu.architecture})", gpu.source
+    version = known_version(c, q)
+    if c.release is not None:
+        yield "driver.version", f"{version}: the newest release that the host's archives hold whole for {c.modules} modules", ()
+    elif version is None:
+        yield "driver.version", f"any release of R{c.branch} from {minimum} on; what the archive offers is not known here", row.source
+    for gpu in q.cards:
+        if knows(gpu, c, q) == minimum and minimum != row.first:
+            yield "driver.minimum", f"{gpu.name} is known to R{c.branch} from {minimum} on", gpu.source
+
+
+def _modules(q: Question, c: Candidate) -> _Made:
+    row = q.catalog.branches[c.branch]
+    must = [g for g in q.cards if len(g.modules) == 1]
+    if must:
+        names = ", ".join(dict.fromkeys(g.name for g in must))
+        yield "driver.modules", f"{names}: {c.modules} kernel modules only", must[0].source
+    elif len(row.modules) == 1:
+        yield "driver.modules", f"R{c.branch} has {c.modules} kernel modules only", row.source
+    elif q.demands.modules != "auto":
+        yield "driver.modules", f"{c.modules}, as asked for", ("km",)
+    elif c.modules == "open":
+        yield "driver.modules", "every card runs with open kernel modules, which NVIDIA recommends from Turing on", ("km",)
+    elif c.release is not None:
+        says = f"the archives hold {c.release.version} with proprietary modules; the open ones are older there"
+        yield "driver.modules", says, ("km",)
+    else:
+        yield "driver.modules", f"the archive has R{c.branch} with proprietary modules only", row.source
+
+
+def _cuda(q: Question, c: Candidate) -> _Made:
+    if not c.cuda:
+        if q.demands.cuda is None:
+            yield "cuda.version", "no toolkit that the repository holds serves these GPUs", ()
+        return
+    row = q.catalog.branches[c.branch]
+    for gpu in q.cards:
+        last = q.catalog.capabilities[gpu.cc].last_cuda if gpu.cc else None
+        if last:
+            yield "cuda.version", f"CUDA {last} is the last for {gpu.name}", q.catalog.capabilities[gpu.cc or ""].source
+    for version in c.cuda:
+        asked = ", as asked for" if q.demands.cuda else ", the newest that fits"
+        wanted = wanted_driver(q.catalog, version)
+        lowest = floor(q.catalog, version)
+        if c.compatibility == "native":
+            needs = f"it asks for a driver from {wanted} on" if wanted else "no minimum is published for it"
+            says = f"CUDA {version}{asked}: R{c.branch} runs CUDA up to {row.max_cuda} by itself; {needs}"
+        elif c.compatibility == "minor" and lowest:
+            says = f"CUDA {version}{asked}: runs by minor-version compatibility from driver {lowest.min} on"
+        else:
+            says = f"CUDA {version}{asked}: runs with forward-compatibility packages"
+        keys = q.catalog.toolkits[-1].source if wanted is None else ("cuda_rn",)
+        yield "cuda.version", says, tuple(dict.fromkeys((*row.source, *keys)))
+
+
+def _libraries(q: Question, c: Candidate) -> _Made:
+    if c.cudnn:
+        asked = ", as asked for" if q.demands.cudnn else ""
+        says = f"cuDNN {c.cudnn}{asked}: the newest known for CUDA {major(c.cuda[0])} that serves {_kinds(q)}"
+        yield "cudnn.version", says, ("cudnn_sm", "pypi_cudnn")
+    if c.nccl:
+        asked = ", as asked for" if q.demands.nccl else ""
+        yield "nccl.version", f"NCCL {c.nccl}{asked}: the newest known build for CUDA {major(c.cuda[0])}", ("pypi_nccl",)

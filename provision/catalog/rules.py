@@ -1,0 +1,53 @@
+"""Rules: what a candidate set has to satisfy, each with the fact behind it and the demand that brought it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from .offers import Release
+from .rows import DriverPackages
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A set in the making. What is not chosen yet is None; `cuda` () is a set without a toolkit.
+
+    `minimum` is the oldest driver release of the branch that will do.
+    """
+
+    os: str
+    arch: str
+    source: str | None = None
+    branch: int = 0
+    modules: str = ""
+    names: DriverPackages | None = None
+    release: Release | None = None
+    minimum: str = ""
+    cuda: tuple[str, ...] = ()
+    toolkit_source: str = ""
+    compatibility: str = "native"
+    cudnn: str | None = None
+    nccl: str | None = None
+
+    def with_(self, **changes: object) -> Candidate:
+        return replace(self, **changes)  # type: ignore[arg-type]
+
+
+STAGES = ("place", "source", "driver", "cuda", "cudnn", "nccl")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One constraint. `stage` says when enough is chosen to judge it; `owner` whose demand it comes from.
+
+    `owner` None is a rule of the catalog's own, which no caller can relax. `relax` says what the owner
+    could do about it.
+    """
+
+    stage: str
+    says: str
+    source: tuple[str, ...]
+    holds: Callable[[Candidate], bool] = field(compare=False)
+    owner: str | None = None
+    relax: str = ""
