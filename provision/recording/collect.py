@@ -276,7 +276,7 @@ def ask(argv: "List[str]", seconds: float = 5.0, limit: int = 256 * 1024) -> "Di
         return {"argv": argv, "missing": True}
     began = time.time()
     child = subprocess.Popen(
-        [path] + argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [path, *argv[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         env=dict(NICE_ENVIRONMENT, **{TOKEN_VARIABLE: os.environ.get(TOKEN_VARIABLE, "")}), cwd="/",
     )  # fmt: skip
     try:
@@ -552,7 +552,7 @@ def nvidia_files(patterns: "List[str]") -> "Dict[str, Any]":
                     (line, name[:-5]) for line in (peek("/var/lib/dpkg/info/" + name) or "").splitlines()
                 )
     elif paths and program("rpm"):
-        asked = ask(["rpm", "-qf", "--qf", "%{NAME}\n"] + paths, 8.0).get("stdout", "").splitlines()
+        asked = ask(["rpm", "-qf", "--qf", "%{NAME}\n", *paths], 8.0).get("stdout", "").splitlines()
         if len(asked) == len(paths):
             owners = {path: line for path, line in zip(paths, asked) if " " not in line}
     found = []
@@ -926,7 +926,7 @@ def sshd_cases(files: "List[Dict[str, Any]]") -> "List[Dict[str, str]]":
     stranger = "gpu-provision-nobody"
     criteria = _match_criteria(files)
     people = [entry[0] for entry in _logins() if entry[0] != "root"]
-    users = ["root", operator_name()] + people[:12]
+    users = ["root", operator_name(), *people[:12]]
     users += [name for pattern in criteria.get("user", []) for name in [_representative(pattern)] if name]
     for group in criteria.get("group", []):
         users += _members(group)[:2]
@@ -1112,7 +1112,7 @@ def accounts() -> "Dict[str, Any]":
             except OSError as e:
                 unread = unread or e.errno in (errno.EACCES, errno.EPERM)
                 continue
-            row["key_files"] = row.get("key_files", []) + [path]
+            row["key_files"] = [*row.get("key_files", []), path]
             if problem:
                 refused.append(problem)
             row["keys"] += total
@@ -1497,7 +1497,7 @@ class Command:
         if path is None:
             raise OSError(errno.ENOENT, "not found")
         self.process = subprocess.Popen(
-            [path] + self.argv[1:], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            [path, *self.argv[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             env=dict(NICE_ENVIRONMENT, **{TOKEN_VARIABLE: self.token}), cwd="/", start_new_session=True, preexec_fn=before,
         )  # fmt: skip
         for stream in ("stdout", "stderr"):
@@ -1861,7 +1861,7 @@ def _start_next(
                 stuck["pid"],
                 stuck["seconds"],
             )
-            for item in [job] + lane:
+            for item in [job, *lane]:
                 answers[item["name"]] = {"not_asked": says, "left_behind": [stuck]}
             del lane[:]
             return None
