@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,13 +19,15 @@ class HostVars:
 
     `roles` are short names, run in the order of playbooks/site.yml whatever their order here.
     `variables` are final values: text that looks like a template stays as it is. `secrets` are
-    variables too (a become password, vaulted values); they never enter the run directory.
+    variables too (a become password, vaulted values); they never enter the run directory. `target`
+    is where a lost connection is explained from.
     """
 
     name: str
     roles: tuple[str, ...]
     variables: Mapping[str, Any]
     secrets: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    target: Target | None = None
 
 
 def connection(
@@ -67,6 +69,4 @@ def with_become_password(host: HostVars, password: str | None) -> HostVars:
     """`host` with sudo's password among its secrets; unchanged without one."""
     if password is None:
         return host
-    return HostVars(
-        host.name, host.roles, host.variables, {**host.secrets, "ansible_become_password": password}
-    )
+    return replace(host, secrets={**host.secrets, "ansible_become_password": password})

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import Failure
 from ..profile import tree
+from ..transport import ssh
 from . import inventory, settings
-from .events import Event, Kind
+from .events import Event, Kind, TaskStatus
 from .process import Playbook
 from .result import ConvergeResult, Fold
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Mapping
 
+    from ..transport.target import Target
     from .hosts import HostVars
 
 SITE = "gpu_provision.host.site"
@@ -50,6 +52,7 @@ def converge(
     """
     aliases = inventory.aliases(list(hosts))
     names = {alias: name for name, alias in aliases.items()}
+    targets = {aliases[name]: host.target for name, host in hosts.items()}
     fold = Fold({aliases[name]: host.roles for name, host in hosts.items()})
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings.write(run_dir, forks=forks)
@@ -70,6 +73,7 @@ def converge(
             # Ansible has read its inventories once a play begins.
             if event.kind is Kind.PLAY:
                 secrets.unlink(missing_ok=True)
+            event = _explained(event, targets)
             fold.add(event)
             on_event(replace(event, host=names.get(event.host, event.host)) if event.host else event)
 
@@ -109,6 +113,15 @@ def _argv(
         # Roles that no host needs cost nothing; one that only some need is skipped on the others.
         argv += ["--skip-tags", ",".join(unused)]
     return argv
+
+
+def _explained(event: Event, targets: Mapping[str, Target | None]) -> Event:
+    """A lost connection in the words that the rest of the command uses for it, instead of ssh's."""
+    target = targets.get(event.host or "")
+    if event.status is not TaskStatus.UNREACHABLE or target is None or target.local:
+        return event
+    why = ssh.explain(event.message, target)
+    return replace(event, message=f"{why.says}\n{why.do}".strip())
 
 
 @contextmanager

@@ -14,9 +14,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from provision.converge import ConvergeResult, Event, HostVars, Kind, Outcome, State, TaskStatus, converge
+from provision.converge import (
+    ConvergeResult,
+    Event,
+    HostVars,
+    Kind,
+    Outcome,
+    State,
+    TaskStatus,
+    connection,
+    converge,
+)
 from provision.converge.process import descendants
 from provision.errors import Failure
+from provision.transport import ssh
+from provision.transport.target import Target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -235,3 +247,19 @@ def test_ansible_that_does_not_start_says_why_in_one_failure(tmp_path: Path) -> 
     playbook.write_text("- hosts: all\n  tasks:\n    - no.such.collection.module:\n")
     with pytest.raises(Failure, match="couldn't resolve module/action"):
         converge({"h": HostVars("h", (), LOCAL)}, tmp_path / "run", playbook=str(playbook))
+
+
+def test_a_host_that_cannot_be_reached_is_told_in_words_and_the_others_go_on(tmp_path: Path) -> None:
+    playbook = tmp_path / "look.yml"
+    tasks = "[{ansible.builtin.command: 'true', changed_when: false}]"
+    playbook.write_text(f"- hosts: all\n  gather_facts: false\n  tasks: {tasks}\n")
+    # Nobody listens on the discard port of the loopback interface.
+    target = Target("gone", "127.0.0.1", port=9)
+    variables = connection(target, python="/usr/bin/python3", options=ssh.options(target))
+    given = {"gone": HostVars("gone", (), variables, target=target), "h": HostVars("h", (), LOCAL)}
+    result = converge(given, tmp_path / "run", playbook=str(playbook))
+    assert result.hosts["h"].outcome is Outcome.DONE
+    gone = result.hosts["gone"]
+    assert (gone.outcome, gone.state) == (Outcome.UNREACHABLE, State.UNTOUCHED)
+    assert "refused" in gone.message
+    assert "Failed to connect" not in gone.message
