@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.errors import Failure, Unreached, Usage
+from ..errors import Failure, Unreached, Usage
 
 from . import hostkeys
 

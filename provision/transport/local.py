@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from provision.errors import Unreached
+from ..errors import Unreached
 
 from . import child
 

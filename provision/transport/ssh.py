@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from provision.errors import Failure, Unreached, Usage
+from ..errors import Failure, Unreached, Usage
 
 from . import child, hostkeys
 from .explain import ChangedHostKey, UnknownHostKey, explain
