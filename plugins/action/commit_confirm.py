@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 HOST_SIDE = "gpu_provision.host.commit_confirm"
+SECONDS = 180
 # A step on the host may take this much longer than the host waits for the confirmation, seconds.
 SLACK = 60
 # What the host needs to put things back once its timer fires, reloads included, seconds.
@@ -51,8 +52,12 @@ class ActionModule(ActionBase):
         return result | self._change(args)
 
     def _change(self, args: dict[str, Any]) -> dict[str, Any]:
+        if args["seconds"] is None:
+            given = self._templar.template(self._task_vars.get("gpu_provision_confirm_seconds", SECONDS))
+            args["seconds"] = int(given)
         if not 5 <= args["seconds"] <= 3600:
             raise AnsibleError("seconds is from 5 to 3600")
+        args["files"] = [{k: v for k, v in file.items() if v is not None} for file in args["files"]]
         planned = self._step("plan", {"files": args["files"]}, limit=SLACK)
         if planned.get("failed"):
             return planned
@@ -243,7 +248,14 @@ ARGUMENTS: dict[str, Any] = {
         "type": "list",
         "elements": "dict",
         "default": [],
-        "options": {"path": {"type": "path", "required": True}, "text": {}, "mode": {}},
+        "options": {
+            "path": {"type": "path", "required": True},
+            "text": {},
+            "first_line": {},
+            "mode": {},
+            "owner": {},
+        },
+        "mutually_exclusive": [("text", "first_line")],
     },
     "paths": _STRINGS,
     "units": _STRINGS,
@@ -263,5 +275,5 @@ ARGUMENTS: dict[str, Any] = {
             "administrator": {"type": "bool", "default": False},
         },
     },
-    "seconds": {"type": "int", "default": 180},
+    "seconds": {"type": "int"},
 }

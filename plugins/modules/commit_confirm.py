@@ -10,7 +10,7 @@ module: commit_confirm
 short_description: Change files that could cut the line, and keep the change only if one can still get in
 description:
   - Keeps the old state, starts a timer that puts it back, writes the files, validates, reloads, and then
-    logs in from the controller on a fresh OpenSSH connection with a key alone. Only then the timer is stopped.
+    logs in from the controller on a fresh OpenSSH connection by key alone. Only then the timer is stopped.
   - Whatever happens in between (a lost line, a killed controller, a reboot), the host goes back by itself.
   - Before anything changes, that same login has to work; else the task is refused and the host is untouched.
   - Needs systemd on the host, the C(ssh) connection plugin, and root.
@@ -36,10 +36,16 @@ options:
         type: path
         required: true
       text:
-        description: The whole text; without it the file must not be there.
+        description: The whole text; with neither it nor C(first_line) the file must not be there.
+        type: str
+      first_line:
+        description: A line that has to be the file's first; the rest of the file stays byte for byte.
         type: str
       mode:
         description: Octal mode; without it the file keeps its mode, and a new one gets C(0644).
+        type: str
+      owner:
+        description: Owner; without it the file keeps its owner, and a new one is root's.
         type: str
   paths:
     description: Further files that the reload may change; they are put back as well.
@@ -85,9 +91,10 @@ options:
         type: bool
         default: false
   seconds:
-    description: How long the host waits for the confirmation before it puts the old state back.
+    description:
+      - How long the host waits for the confirmation before it puts the old state back, from 5 to 3600.
+      - Without it the variable C(gpu_provision_confirm_seconds) counts, and without that 180.
     type: int
-    default: 180
 author: The gpu-provision authors (@gpu-provision)
 """
 
@@ -138,7 +145,12 @@ last:
 import os
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpu_provision.host.plugins.module_utils.commit_confirm import change, snapshot, state
+from ansible_collections.gpu_provision.host.plugins.module_utils.commit_confirm import (
+    change,
+    files,
+    snapshot,
+    state,
+)
 
 # What the action plugin orders, step by step; `status` and `revert` are the public operations.
 STEPS = ["plan", "apply", "confirm", "revert", "status"]
@@ -157,8 +169,11 @@ def main() -> None:
                 "options": {
                     "path": {"type": "path", "required": True},
                     "text": {"type": "str"},
+                    "first_line": {"type": "str"},
                     "mode": {"type": "str"},
+                    "owner": {"type": "str"},
                 },
+                "mutually_exclusive": [("text", "first_line")],
             },
             "paths": {"type": "list", "elements": "path", "default": []},
             "units": {"type": "list", "elements": "str", "default": []},
@@ -179,7 +194,8 @@ def main() -> None:
     step = module.params["step"]
     try:
         if step == "plan":
-            module.exit_json(differences=change.differences(module.params["files"]))
+            found = files.differences(module.params["files"])
+            module.exit_json(differences=[files.shown(difference) for difference in found])
         if step == "status":
             module.exit_json(state_of=state.state_of(places, module.params["id"]), **state.status(places))
         if step == "apply":

@@ -35,6 +35,7 @@ class Account:
     expired: bool = False
     keys_refused: tuple[str, ...] = ()
     certificate_authorities: int | None = None
+    groups: tuple[str, ...] | None = None
 
 
 def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
@@ -55,7 +56,7 @@ def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
             value = int_of(row, key)
             return value if value is not None else Unknown(f"{key} of {name} is not known", answer.item)
 
-        refused = row.get("keys_refused")
+        refused, groups = row.get("keys_refused"), row.get("groups")
         result.append(
             Account(
                 name,
@@ -70,6 +71,7 @@ def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
                 flag_of(row, "expired") is True,
                 tuple(str(why) for why in refused) if isinstance(refused, list) else (),
                 int_of(row, "authorities"),
+                tuple(str(group) for group in groups) if isinstance(groups, list) else None,
             )
         )
     return tuple(result)

@@ -17,6 +17,14 @@ class File:
 
 
 @dataclass(frozen=True)
+class FirstLine:
+    """A line that has to stand first in a file that is not ours; the rest of it stays byte for byte."""
+
+    path: str
+    first_line: str
+
+
+@dataclass(frozen=True)
 class Unit:
     """A systemd unit and the state wanted of it; None leaves a side alone."""
 
@@ -35,6 +43,14 @@ class Why:
 
 
 @dataclass(frozen=True)
+class Check:
+    """A command that has to succeed once the files are in place, and lines that it has to print."""
+
+    command: str
+    lines: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Wanted:
     """All that one role has to make true on one host.
 
@@ -42,9 +58,11 @@ class Wanted:
     """
 
     files: tuple[File, ...] = ()
+    first_lines: tuple[FirstLine, ...] = ()
     units: tuple[Unit, ...] = ()
     packages: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
+    checks: tuple[Check, ...] = ()
     why: tuple[Why, ...] = ()
     refused: str | None = None
 

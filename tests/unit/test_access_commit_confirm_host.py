@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from plugins.module_utils.commit_confirm import change, snapshot, state, timer
+from plugins.module_utils.commit_confirm import change, files, snapshot, state, timer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,13 +84,35 @@ def file(path: Path, text: str | None, mode: str | None = None) -> dict[str, Any
 
 def test_differences_are_empty_once_text_and_mode_are_right(host: Host) -> None:
     path = host.etc / "a.conf"
-    assert change.differences([file(path, "x\n", "0600")])[0]["before"] is None
+    assert files.differences([file(path, "x\n", "0600")])[0]["before"] is None
     path.write_text("x\n")
     path.chmod(0o644)
-    assert change.differences([file(path, "x\n", "0600")])[0]["mode_before"] == "0644"
+    assert files.differences([file(path, "x\n", "0600")])[0]["mode_before"] == "0644"
     path.chmod(0o600)
-    assert change.differences([file(path, "x\n", "0600")]) == []
-    assert change.differences([file(path, "x\n")]) == [], "without a mode the file keeps its own"
+    assert files.differences([file(path, "x\n", "0600")]) == []
+    assert files.differences([file(path, "x\n")]) == [], "without a mode the file keeps its own"
+
+
+def test_a_first_line_leaves_the_rest_byte_for_byte(host: Host) -> None:
+    path = host.etc / "main"
+    rest = b"Port 22\r\n# caf\xe9 without a last line end"
+    path.write_bytes(rest)
+    path.chmod(0o640)
+    wanted = {"path": str(path), "text": None, "first_line": "Include /x"}
+    host.apply(files=[wanted])
+    assert path.read_bytes() == b"Include /x\n" + rest
+    assert path.stat().st_mode & 0o7777 == 0o640
+    assert files.differences([wanted]) == []
+    host.revert("timer", "aa")
+    assert path.read_bytes() == rest
+
+
+def test_the_owner_is_kept_or_set(host: Host) -> None:
+    path = host.etc / "a"
+    path.write_text("x")
+    assert files.differences([{**file(path, "x"), "owner": None}]) == []
+    with pytest.raises(snapshot.SnapshotError, match="no account gpu-provision-nobody"):
+        files.differences([{**file(path, "x"), "owner": "gpu-provision-nobody"}])
 
 
 def test_confirmed_change_stays_and_leaves_no_traces_beside_the_files(host: Host) -> None:

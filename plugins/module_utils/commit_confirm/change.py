@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import shlex
 import shutil
 import subprocess
 import time
-from pathlib import Path
 from typing import Any
 
-from . import snapshot, timer
+from . import files, snapshot, timer
 from .state import (
     GRACE,
     Places,
@@ -38,7 +36,7 @@ class Stopped(Exception):
 
 
 class Request:
-    """What to change. `files` have path, text (None: must not be there), mode (None: kept, else 0644)."""
+    """What to change. `files` have path, text (None: must not be there), mode, owner (None: kept)."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         self.transaction: str = given["id"]
@@ -50,28 +48,6 @@ class Request:
         self.units: list[str] = given["units"]
         self.validate: list[dict[str, Any]] = given["validate"]
         self.reload: list[str] = given["reload"]
-
-
-def differences(files: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The files that are not as they should be, each with its text and mode before and after."""
-    found = []
-    for file in files:
-        path = Path(snapshot.real(file["path"]))
-        before = path.read_bytes().decode("utf-8", "surrogateescape") if path.exists() else None
-        mode_before = f"{path.stat().st_mode & 0o7777:04o}" if path.exists() else None
-        after = file["text"]
-        mode_after = None if after is None else file["mode"] or mode_before or "0644"
-        if (before, mode_before and int(mode_before, 8)) != (after, mode_after and int(mode_after, 8)):
-            found.append(
-                {
-                    "path": str(path),
-                    "before": before,
-                    "after": after,
-                    "mode_before": mode_before,
-                    "mode": mode_after,
-                }
-            )
-    return found
 
 
 def apply(places: Places, request: Request) -> float:
@@ -127,10 +103,10 @@ def arm(places: Places, request: Request) -> None:
 def write(places: Places, request: Request) -> None:
     """Put every file in place, as long as the state is still armed. Raises OSError or Stopped."""
     with locked(places):
-        for change in differences(request.files):
+        for difference in files.differences(request.files):
             if not places.of("armed", request.transaction).is_dir():
                 raise Stopped("the timer took the state back before everything was written", "reverted")
-            _write_one(Path(change["path"]), change, request.transaction)
+            files.put(difference)
 
 
 def confirm(places: Places, transaction: str) -> str:
@@ -210,27 +186,6 @@ def _undo_arming(places: Places, transaction: str) -> None:
     if not places.standing("armed") and not places.standing("reverting"):
         with contextlib.suppress(OSError):
             timer.remove_units(places)
-
-
-def _write_one(path: Path, change: dict[str, Any], transaction: str) -> None:
-    if change["after"] is None:
-        path.unlink(missing_ok=True)
-        return
-    path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    fresh = path.parent / f".{path.name}.gpu-provision-new"
-    fresh.unlink(missing_ok=True)
-    write_whole(fresh, change["after"].encode("utf-8", "surrogateescape"), int(change["mode"], 8))
-    try:
-        if path.exists():
-            owner = path.stat()
-            os.chown(fresh, owner.st_uid, owner.st_gid)
-        fresh.rename(path)
-    except OSError:
-        fresh.unlink(missing_ok=True)
-        raise
-    fsync_directory(path.parent)
-    if shutil.which("restorecon"):
-        subprocess.run(["restorecon", str(path)], stdin=subprocess.DEVNULL, capture_output=True)
 
 
 def _validate(check: dict[str, Any]) -> None:

@@ -1,0 +1,183 @@
+"""Role ssh_hardening: keys alone get in, for every account and from everywhere.
+
+sshd takes the first value that it reads of a keyword (sshd_config(5)), so one drop-in that sorts first
+decides; whether it does is then asked of sshd itself. Nothing here makes a host weaker than it was found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..facts.known import Absent, Unknown
+from .ssh_algorithms import Removal, openssh_version, removals
+from .ssh_refusal import MAIN, SSHD_UNITS, refusal, root_login
+from .wanted import Check, File, FirstLine, Unit, Wanted, Why
+
+if TYPE_CHECKING:
+    from ..catalog.stack import Stack
+    from ..facts import Facts
+    from ..facts.sshd import Setting, Sshd
+    from ..profile.model import Profile
+
+DROP_IN = "/etc/ssh/sshd_config.d/00-gpu-provision.conf"
+CLOUD_INIT = "/etc/cloud/cloud.cfg.d/zz-gpu-provision.cfg"
+PASSWORDS = ("PasswordAuthentication", "KbdInteractiveAuthentication", "PermitEmptyPasswords")
+
+HEAD = """\
+# Written by gpu-provision (role ssh_hardening); change it through the role's variables.
+# sshd takes the first value that it reads of a keyword, which is why this file sorts first.
+"""
+CLOUD_TEXT = """\
+# Written by gpu-provision (role ssh_hardening): a new instance must not open passwords again.
+ssh_pwauth: false
+"""
+
+
+def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> Wanted:
+    """The drop-in, the Include that makes sshd read it first, and cloud-init's setting."""
+    refused = refusal(facts, profile)
+    if refused:
+        return Wanted(refused=refused)
+    sshd = facts.sshd
+    if isinstance(sshd, Unknown | Absent):
+        return Wanted(refused="sshd's configuration is not known")
+    gone = removed(facts, profile)
+    text = drop_in(sshd, root_login(profile), gone)
+    files = [File(DROP_IN, text)]
+    why = [Why(removal.keyword, removal.why, "ssh-audit") for removal in gone]
+    if not gone:
+        why.append(Why("algorithms", "left as they are: the version of openssh-server is not known"))
+    why += _about_root(sshd, root_login(profile))
+    why += [
+        Why("Match", f"{where} allows passwords; the exception is closed, its other settings stay")
+        for where in exceptions(sshd.settings)
+    ]
+    first: tuple[FirstLine, ...] = ()
+    if not read_first(sshd.with_file(DROP_IN, text)):
+        first = (FirstLine(MAIN, f"Include {DROP_IN}"),)
+        why.append(Why(MAIN, "something before the drop-in has the first word, so it is included on top"))
+    if has_cloud_init(facts):
+        files.append(File(CLOUD_INIT, CLOUD_TEXT))
+        why.append(Why(CLOUD_INIT, "cloud-init would open passwords again on its next first boot"))
+    return Wanted(
+        files=tuple(files),
+        first_lines=first,
+        units=sshd_units(facts),
+        checks=_checks(facts, sshd),
+        why=tuple(why),
+    )
+
+
+def removed(facts: Facts, profile: Profile) -> tuple[Removal, ...]:
+    """Algorithms that the host's OpenSSH should not offer; none where its version cannot be told."""
+    packages = facts.packages
+    if isinstance(packages, Unknown):
+        return ()
+    server = packages.get("openssh-server")
+    version = openssh_version(server.version) if server else None
+    return removals(version, old_clients=profile["ssh_hardening_old_clients"]) if version else ()
+
+
+def drop_in(sshd: Sshd, root_login: str, gone: tuple[Removal, ...]) -> str:
+    """The text of the drop-in."""
+    # A `Match all` that comes first beats every later Match block, as among those the first one wins too.
+    inside = [f"{keyword} no" for keyword in PASSWORDS]
+    lines = ["PubkeyAuthentication yes", *inside]
+    if any("challengeresponseauthentication" in case.options for case in sshd.cases):
+        # Until OpenSSH 8.6 this was a keyword of its own and opened passwords through PAM.
+        lines.append("ChallengeResponseAuthentication no")
+    if root_login == "no":
+        inside.append("PermitRootLogin no")
+    if root_login == "no" or others_root_login(sshd) not in STRICTER:
+        lines.append(f"PermitRootLogin {root_login}")
+    lines += [removal.line for removal in gone]
+    return HEAD + "\n".join(lines) + "\n\nMatch all\n" + "".join(f"    {line}\n" for line in inside)
+
+
+STRICTER = ("no", "forced-commands-only")
+
+
+def others_root_login(sshd: Sshd) -> str:
+    """PermitRootLogin as the files of others have it; OpenSSH's default where none of them does."""
+    for setting in sshd.settings:
+        if setting.keyword == "permitrootlogin" and setting.match is None and setting.path != DROP_IN:
+            return setting.value.strip('"').lower()
+    return "prohibit-password"
+
+
+def read_first(settings: tuple[Setting, ...]) -> bool:
+    """Whether each setting of the drop-in is the first of its keyword, and its Match the first Match."""
+    ours = [s for s in settings if s.path == DROP_IN]
+    if not ours:
+        return False
+    keywords = {s.keyword for s in ours}
+    seen: set[str] = set()
+    for setting in settings:
+        if setting.keyword not in keywords or setting.keyword in seen:
+            continue
+        if setting.path != DROP_IN:
+            return False
+        if setting.match is not None:
+            return False
+        seen.add(setting.keyword)
+    return True
+
+
+def exceptions(settings: tuple[Setting, ...], *, still_open: bool = False) -> tuple[str, ...]:
+    """Match blocks that open passwords, as `path:line (criteria)`.
+
+    With `still_open` only those that no `Match all` before them closes: among Match blocks that fit, the
+    first value of a keyword wins.
+    """
+    looked_for = {"challengeresponseauthentication", *(keyword.lower() for keyword in PASSWORDS)}
+    for_all: dict[str, bool] = {}
+    closed: set[str] = set()
+    found: list[str] = []
+    for s in settings:
+        if s.keyword == "match":
+            for_all[s.path] = s.match is None
+        elif s.match is None and for_all.get(s.path) and s.value.lower() == "no":
+            closed.add(s.keyword)
+        elif s.match is not None and s.keyword in looked_for - (closed if still_open else set()):
+            found += [f"{s.path}:{s.line} (Match {s.match})"] * (s.value.lower() != "no")
+    return tuple(dict.fromkeys(found))
+
+
+def has_cloud_init(facts: Facts) -> bool:
+    return not isinstance(facts.packages, Unknown) and facts.packages.get("cloud-init") is not None
+
+
+def sshd_units(facts: Facts) -> tuple[Unit, ...]:
+    """The units that run sshd on this host; one that systemd knows under two names is named once."""
+    units = facts.units
+    if isinstance(units, Unknown | Absent):
+        return ()
+    active = [name for name in SSHD_UNITS if name in units and units[name].exists and units[name].runs]
+    once = [
+        name for name in active if not (name.startswith("sshd.") and name.replace("sshd", "ssh") in active)
+    ]
+    return tuple(Unit(name, active=True) for name in once)
+
+
+def _about_root(sshd: Sshd, root_login: str) -> list[Why]:
+    theirs = others_root_login(sshd)
+    if root_login != "no" and theirs in STRICTER:
+        return [Why("PermitRootLogin", f"the host's own files say `{theirs}`, which is stricter and stays")]
+    return []
+
+
+def _checks(facts: Facts, sshd: Sshd) -> tuple[Check, ...]:
+    """The whole tree as sshd reads it, then what is in effect for each user and address that was recorded."""
+    raw = facts.recording.answer("sshd.effective").raw
+    arguments = " ".join(str(word) for word in raw.get("arguments") or ())
+    checks = [Check(f"sshd -t {arguments}".strip())]
+    me = sshd.operator.user if sshd.operator else None
+    for case in raw.get("cases", ()):
+        triple = {"host": case["addr"], "laddr": "127.0.0.1", "lport": "22"}
+        triple |= {k: case[k] for k in ("user", "addr", "host", "laddr", "lport") if k in case}
+        lines = ["passwordauthentication no", "kbdinteractiveauthentication no"]
+        if case["user"] == me:
+            lines.append("pubkeyauthentication yes")
+        spec = ",".join(f"{key}={value}" for key, value in sorted(triple.items()))
+        checks.append(Check(f"sshd -T {arguments} -C {spec}".replace("  ", " "), tuple(lines)))
+    return tuple(checks)
