@@ -30,6 +30,7 @@ FILES: tuple[str, ...] = (
     # ssh and firewall
     "/etc/ssh/sshd_config",
     "/etc/ssh/sshd_config.d/00-gpu-provision.conf",
+    "/etc/cloud/cloud.cfg.d/zz-gpu-provision.cfg",
     "/etc/default/ssh",
     "/etc/nftables.conf",
     "/etc/default/ufw",
