@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...errors import Usage
 from .host import faults as host_faults
 from .host.world import FAULTS
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 def switch(state: Path, name: str, gpu: int | None = None, *, on: bool = True) -> None:
-    """Switch a fault on or off in the host whose double keeps its state in `state` (LabHost.double): for one GPU, or for all.
+    """Switch a fault on or off in the host whose double keeps its state in `state` (LabHost.double): for one
+    GPU, or for all.
 
     `drop` shows from the host's next boot on. Raises Usage for a fault that there is none of.
     """

@@ -1,13 +1,16 @@
-"""From the GPUs asked for to a whole machine: addresses, identities, NUMA nodes, NVLinks, NICs. Plain data, kept as JSON in the host."""
+"""From the GPUs asked for to a whole machine: addresses, identities, NUMA nodes, NVLinks, NICs. Plain data,
+kept as JSON in the host."""
 
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .host.world import MARK
 from .models import find, platforms
-from .spec import GpuSpec
+
+if TYPE_CHECKING:
+    from .spec import GpuSpec
 
 Device = dict[str, Any]
 
@@ -41,18 +44,21 @@ ETHERNET = {
 
 
 def build(spec: GpuSpec, seed: str) -> dict[str, Any]:
-    """The machine of `spec`. The same seed gives the same UUIDs and serial numbers, so that they last over reboots.
+    """The machine of `spec`. The same seed gives the same UUIDs and serial numbers, so that they last over
+    reboots.
 
-    Keys: `says` (that it is a double), `gpus` and `nics` (in PCI order), `devices` (every PCI device with the bridges above it),
+    Keys: `says` (that it is a double), `gpus` and `nics` (in PCI order), `devices` (every PCI device with the
+    bridges above it),
     `links` (NVLinks between GPUs i and j), `models`.
     """
     cards = [find(name) for name in spec.models]
     platform = platforms()[cards[0]["platform"] if cards else "pcie"]
     slots = [("gpu", slot) for slot in platform["gpus"][: len(cards)]]
     bridges = {slot[1] for _, slot in slots}
-    if nics := platform.get("nics"):
-        slots += [("nic", slot) for slot in nics["slots"] if slot[1] in bridges]
-    if (switches := platform.get("nvswitches")) and len(cards) > platform["nvlink"]["direct_up_to"]:
+    nics = platform.get("nics", {"slots": []})
+    slots += [("nic", slot) for slot in nics["slots"] if slot[1] in bridges]
+    switches = platform.get("nvswitches", {"count": 0})
+    if switches["count"] and len(cards) > platform["nvlink"]["direct_up_to"]:
         slots += [("nvswitch", [0, "nvswitch", 0, port]) for port in range(switches["count"])]
     slots += [("ethernet", [0, "io", None, 0]), ("nvme", [0, "io", None, 1])]
     devices, placed = _place(slots, platform["sockets"])
@@ -83,7 +89,8 @@ def build(spec: GpuSpec, seed: str) -> dict[str, Any]:
 
 
 def _model(card: dict[str, Any]) -> dict[str, Any]:
-    """A card as JSON can hold it: memory clocks from high to low, each with its range of graphics clocks in MHz."""
+    """A card as JSON can hold it: memory clocks from high to low, each with its range of graphics clocks in
+    MHz."""
     clocks = card["clocks"]
     ranges = [{"memory": memory, **span} for memory, span in sorted(clocks["memory"].items(), reverse=True)]
     return card | {"clocks": clocks | {"memory": ranges}}
@@ -92,7 +99,8 @@ def _model(card: dict[str, Any]) -> dict[str, Any]:
 def _place(
     slots: list[tuple[str, list[Any]]], sockets: list[str]
 ) -> tuple[list[Device], dict[str, list[Device]]]:
-    """Give every slot an address below bridges that stand to each other as the slots say. Buses are numbered as they are met."""
+    """Give every slot an address below bridges that stand to each other as the slots say. Buses are numbered
+    as they are met."""
     devices: list[Device] = []
     placed: dict[str, list[Device]] = {"gpu": [], "nic": [], "nvswitch": [], "ethernet": [], "nvme": []}
     bus = 0

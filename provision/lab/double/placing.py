@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .host.sync import ASIDE, STANDS_IN, aside
 from .host.world import MARK
 from .machine import build
-from .spec import GpuSpec
+
+if TYPE_CHECKING:
+    from .spec import GpuSpec
 
 HOST = Path(__file__).parent / "host"
 OWN = "usr/lib/gpu-double"
@@ -64,9 +67,11 @@ def nspawn_binds(state: Path, gpus: GpuSpec) -> list[str]:
 
 
 def _divert(root: Path, *, merged: bool) -> None:
-    """Have dpkg put the packages' files aside, as dpkg-divert(1) records it: from, to, and `:` for a local diversion.
+    """Have dpkg put the packages' files aside, as dpkg-divert(1) records it: from, to, and `:` for a local
+    diversion.
 
-    Debian 13 ships kmod and util-linux below /usr; Debian 12 ships them in /sbin and /bin, and dpkg goes by those names.
+    Debian 13 ships kmod and util-linux below /usr; Debian 12 ships them in /sbin and /bin, and dpkg goes by
+    those names.
     """
     sbin, bin_ = ("usr/sbin", "usr/bin") if merged else ("sbin", "bin")
     here = {f"{sbin}/{name}": name for name in KMOD} | {f"{bin_}/lsmod": "lsmod"} | {f"{bin_}/dmesg": "dmesg"}

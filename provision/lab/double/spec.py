@@ -26,7 +26,8 @@ class GpuSpec:
 def parse_gpus(text: str) -> GpuSpec:
     """`MODEL[:COUNT][,MODEL[:COUNT]]...` -> GpuSpec. Empty text or `none` is a host without GPUs.
 
-    Raises Usage for a model that is not known, a count that is no number from 1, and more cards than the machine has slots.
+    Raises Usage for a model that is not known, a count that is no number from 1, and more cards than the
+    machine has slots.
     """
     if text.strip().lower() in ("", "none"):
         return GpuSpec((), "none")

@@ -1,4 +1,5 @@
-"""What a boot brings: the PCI bus, places to show a loaded module in, and the module itself where udev would load it."""
+"""What a boot brings: the PCI bus, places to show a loaded module in, and the module itself where udev would
+load it."""
 
 from __future__ import annotations
 
@@ -7,10 +8,13 @@ import json
 import os
 import stat
 import subprocess
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import kmod, modules, pci
 from .world import MARK, World, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def boot(world: World) -> None:
@@ -39,7 +43,8 @@ def fell_off(world: World, address: str) -> None:
 
 
 def autoload(world: World) -> None:
-    """As udev does for a device with a matching module, and systemd-modules-load for the names in modules-load.d."""
+    """As udev does for a device with a matching module, and systemd-modules-load for the names in
+    modules-load.d."""
     name = modules.base_module(world)
     if name is None or not world.gpus() or kmod.blacklisted(world, "nvidia") or kmod.blacklisted(world, name):
         return
@@ -76,12 +81,14 @@ def _cover(world: World) -> None:
 
 
 def _overlay(world: World, name: str, over: Path, hide: str) -> None:
-    """Make a directory of /sys one that can be added to; what begins with `hide` in the machine's own is not shown."""
+    """Make a directory of /sys one that can be added to; what begins with `hide` in the machine's own is not
+    shown."""
     upper, work = world.run / name / "upper", world.run / name / "work"
     upper.mkdir(parents=True)
     work.mkdir()
     if not over.exists():
-        # systemd-nspawn gives a container a small /sys of its own, which it leaves read-only and without modules.
+        # systemd-nspawn gives a container a small /sys of its own, which it leaves read-only and without
+        # modules.
         _mount("-o", "remount,rw", over.parent)
         over.mkdir()
         _mount("-o", "remount,ro", over.parent)
@@ -94,11 +101,12 @@ def _overlay(world: World, name: str, over: Path, hide: str) -> None:
 
 
 def _copy_into(source: Path, target: Path) -> None:
-    """Copy files and links, which shutil would do with modes and times that an overlay over /sys need not take."""
+    """Copy files and links, which shutil would do with modes and times that an overlay over /sys need not
+    take."""
     target.mkdir(exist_ok=True)
     for entry in source.iterdir() if source.is_dir() else ():
         if entry.is_symlink():
-            (target / entry.name).symlink_to(os.readlink(entry))
+            (target / entry.name).symlink_to(entry.readlink())
         elif entry.is_dir():
             _copy_into(entry, target / entry.name)
         else:

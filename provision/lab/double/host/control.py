@@ -48,11 +48,11 @@ def _status(world: World) -> int:
     for gpu in world.gpus():
         print(f"GPU {gpu['index']}: {gpu['model']} at {gpu['address']}")
     loaded = state["loaded"]
-    print(
-        f"module: {loaded['version']}, {'open' if loaded['open'] else 'proprietary'}, built for {loaded['kernel']}"
-        if loaded
-        else "module: not loaded"
-    )
+    if loaded:
+        flavour = "open" if loaded["open"] else "proprietary"
+        print(f"module: {loaded['version']}, {flavour}, built for {loaded['kernel']}")
+    else:
+        print("module: not loaded")
     print(f"user space: {world.library_version() or 'not installed'}")
     print(
         "faults: "

@@ -1,46 +1,82 @@
-"""`nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits]` and its sister `--query-supported-clocks`."""
+"""`nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits]` and its sister
+`--query-supported-clocks`."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Union
 
-from .document import application_texts, memory, throttle_states
+from .document import THROTTLE, application_texts, memory, throttle_states
 from .gpu import DEPRECATED, LOST, NA, Gpu
 from .nvml import INVALID, Refusal
 
-Value = Union[str, int, float, None]
+Value = str | int | float | None
 Field = tuple[str, Callable[[Gpu], Value]]
 
 SYNONYMS = {
-    "gpu_name": "name", "gpu_serial": "serial", "gpu_uuid": "uuid", "gpu_bus_id": "pci.bus_id", "clocks.gr": "clocks.current.graphics",
-    "clocks.sm": "clocks.current.sm", "clocks.mem": "clocks.current.memory", "clocks.video": "clocks.current.video",
-    "clocks.applications.gr": "clocks.applications.graphics", "clocks.applications.mem": "clocks.applications.memory",
-    "clocks.default_applications.gr": "clocks.default_applications.graphics", "clocks.default_applications.mem": "clocks.default_applications.memory",
-    "clocks.max.gr": "clocks.max.graphics", "clocks.max.mem": "clocks.max.memory", "inforom.image": "inforom.img", "inforom.power": "inforom.pwr",
-    "retired_pages.sbe": "retired_pages.single_bit_ecc.count", "retired_pages.dbe": "retired_pages.double_bit.count",
-    "gpu_operation_mode.current": "gom.current", "gpu_operation_mode.pending": "gom.pending",
-}  # fmt: skip
+    "gpu_name": "name",
+    "gpu_serial": "serial",
+    "gpu_uuid": "uuid",
+    "gpu_bus_id": "pci.bus_id",
+    "clocks.gr": "clocks.current.graphics",
+    "clocks.sm": "clocks.current.sm",
+    "clocks.mem": "clocks.current.memory",
+    "clocks.video": "clocks.current.video",
+    "clocks.applications.gr": "clocks.applications.graphics",
+    "clocks.applications.mem": "clocks.applications.memory",
+    "clocks.default_applications.gr": "clocks.default_applications.graphics",
+    "clocks.default_applications.mem": "clocks.default_applications.memory",
+    "clocks.max.gr": "clocks.max.graphics",
+    "clocks.max.mem": "clocks.max.memory",
+    "inforom.image": "inforom.img",
+    "inforom.power": "inforom.pwr",
+    "retired_pages.sbe": "retired_pages.single_bit_ecc.count",
+    "retired_pages.dbe": "retired_pages.double_bit.count",
+    "gpu_operation_mode.current": "gom.current",
+    "gpu_operation_mode.pending": "gom.pending",
+}
 """Other spellings; the header shows the name on the right."""
 
 
-def _ecc(kind: str, where: str, gpu: Gpu) -> Value:
-    if not gpu.card["ecc"]:
-        return None
-    counts = gpu.ecc_counts()
+ECC_PLACES = (
+    "device_memory",
+    "dram",
+    "register_file",
+    "l1_cache",
+    "l2_cache",
+    "texture_memory",
+    "cbu",
+    "sram",
+    "total",
+)
+
+
+def _ecc(kind: str, where: str) -> Callable[[Gpu], Value]:
     word = "uncorrectable" if kind == "uncorrected" else "correctable"
-    per = {
-        "sram": counts[f"sram_{word}"],
-        "dram": counts[f"dram_{word}"],
-        "device_memory": counts[f"dram_{word}"],
-    }
-    return sum((counts[f"sram_{word}"], counts[f"dram_{word}"])) if where == "total" else per.get(where)
+
+    def read(gpu: Gpu) -> Value:
+        counts = gpu.ecc_counts()
+        sram, dram = counts[f"sram_{word}"], counts[f"dram_{word}"]
+        places = {"sram": sram, "dram": dram, "device_memory": dram, "total": sram + dram}
+        return places.get(where) if gpu.card["ecc"] else None
+
+    return read
 
 
-def _application(gpu: Gpu, index: int, *, default: bool) -> Value:
-    text = application_texts(gpu, default=default)[index]
-    return text if text == DEPRECATED else None if text == NA else int(text.split()[0])
+def _application(index: int, *, default: bool) -> Callable[[Gpu], Value]:
+    def read(gpu: Gpu) -> Value:
+        text = application_texts(gpu, default=default)[index]
+        return text if text == DEPRECATED else None if text == NA else int(text.split()[0])
+
+    return read
+
+
+def _clock(clocks: Callable[[Gpu], dict[str, int]], name: str) -> Callable[[Gpu], Value]:
+    return lambda gpu: clocks(gpu)[name]
+
+
+def _throttle(name: str) -> Callable[[Gpu], Value]:
+    return lambda gpu: throttle_states(gpu)[name]
 
 
 def _limits(name: str) -> Callable[[Gpu], Value]:
@@ -136,56 +172,25 @@ def _fields() -> dict[str, Field]:
     for name in ("current", "max", "gpucurrent", "gpumax", "hostmax"):
         f[f"pcie.link.gen.{name}"] = ("", lambda gpu: gpu.card["pci"]["gen"])
     for name in ("graphics", "sm", "memory", "video"):
-        f[f"clocks.current.{name}"] = ("MHz", lambda gpu, name=name: gpu.current_clocks()[name])  # type: ignore[misc]
-        if name != "video":
-            f[f"clocks.max.{name}"] = ("MHz", lambda gpu, name=name: gpu.max_clocks()[name])  # type: ignore[misc]
+        f[f"clocks.current.{name}"] = ("MHz", _clock(Gpu.current_clocks, name))
+    for name in ("graphics", "sm", "memory"):
+        f[f"clocks.max.{name}"] = ("MHz", _clock(Gpu.max_clocks, name))
     for index, name in enumerate(("graphics", "memory")):
-        f[f"clocks.applications.{name}"] = (
-            "MHz",
-            lambda gpu, index=index: _application(gpu, index, default=False),
-        )  # type: ignore[misc]
-        f[f"clocks.default_applications.{name}"] = (
-            "MHz",
-            lambda gpu, index=index: _application(gpu, index, default=True),
-        )  # type: ignore[misc]
+        f[f"clocks.applications.{name}"] = ("MHz", _application(index, default=False))
+        f[f"clocks.default_applications.{name}"] = ("MHz", _application(index, default=True))
     for name in ("gpu", "memory", "encoder", "decoder", "jpeg", "ofa"):
         f[f"utilization.{name}"] = ("%", _same(0))
     for name in ("sessionCount", "averageFps", "averageLatency"):
         f[f"encoder.stats.{name}"] = ("", _same(0))
     for word in ("clocks_event_reasons", "clocks_throttle_reasons"):
         f[f"{word}.supported"] = ("", _same("0x00000000000001FF"))
-        f[f"{word}.active"] = (
-            "",
-            lambda gpu: "0x0000000000000068" if gpu.throttled() else "0x0000000000000001",
-        )
-        for name in (
-            "gpu_idle",
-            "applications_clocks_setting",
-            "sw_power_cap",
-            "hw_slowdown",
-            "hw_thermal_slowdown",
-            "hw_power_brake_slowdown",
-            "sw_thermal_slowdown",
-            "sync_boost",
-        ):
-            f[f"{word}.{name}"] = ("", lambda gpu, name=name: throttle_states(gpu)[name])  # type: ignore[misc]
+        f[f"{word}.active"] = ("", lambda gpu: f"0x{0x68 if gpu.throttled() else 1:016X}")
+        for name in THROTTLE:
+            f[f"{word}.{name}"] = ("", _throttle(name))
     for kind in ("corrected", "uncorrected"):
         for span in ("volatile", "aggregate"):
-            for where in (
-                "device_memory",
-                "dram",
-                "register_file",
-                "l1_cache",
-                "l2_cache",
-                "texture_memory",
-                "cbu",
-                "sram",
-                "total",
-            ):
-                f[f"ecc.errors.{kind}.{span}.{where}"] = (
-                    "",
-                    lambda gpu, kind=kind, where=where: _ecc(kind, where, gpu),
-                )  # type: ignore[misc]
+            for where in ECC_PLACES:
+                f[f"ecc.errors.{kind}.{span}.{where}"] = ("", _ecc(kind, where))
     return f
 
 

@@ -1,4 +1,5 @@
-"""nvidia-persistenced: a daemon that holds the GPUs open. Persistence is on while it runs, and gone when it ends."""
+"""nvidia-persistenced: a daemon that holds the GPUs open. Persistence is on while it runs, and gone when it
+ends."""
 
 from __future__ import annotations
 
@@ -7,14 +8,18 @@ import pwd
 import signal
 import sys
 import syslog
-from types import FrameType
+from typing import TYPE_CHECKING
 
 from . import nvml
 from .world import MARK, World
 
+if TYPE_CHECKING:
+    from types import FrameType
+
 
 def main(world: World, args: list[str]) -> int:
-    """Start the daemon -> exit code of the program that started it. Options as nvidia-persistenced(1) has them."""
+    """Start the daemon -> exit code of the program that started it. Options as nvidia-persistenced(1) has
+    them."""
     user, persistence, verbose, queue = None, True, False, list(args)
     while queue:
         word = queue.pop(0)
@@ -57,8 +62,8 @@ def _start(world: World, user: str | None, persistence: bool, verbose: bool) -> 
     uid = account.pw_uid if user is not None else 0
     if not state["loaded"]:
         return _fail(
-            "Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*) exist, and that user "
-            f"{uid} has read and write permissions for those files."
+            "Failed to query NVIDIA devices. Please ensure that the NVIDIA device files (/dev/nvidia*) "
+            f"exist, and that user {uid} has read and write permissions for those files."
         )
     gpus = state["loaded"]["gpus"]
     if not gpus or world.has_fault("no-devices"):

@@ -1,6 +1,8 @@
-"""Everything `nvidia-smi -q` says of the GPUs, as a tree that the XML and the plain form are both printed from.
+"""Everything `nvidia-smi -q` says of the GPUs, as a tree that the XML and the plain form are both printed
+from.
 
-Which elements there are, and in which order, follows the driver's branch: read in public captures of 418, 515, 525, 535, 570,
+Which elements there are, and in which order, follows the driver's branch: read in public captures of 418,
+515, 525, 535, 570,
 580 and 595 and in the DTD that nvidia-smi 535 and 550 carry. Between those the older form stands.
 """
 
@@ -11,8 +13,17 @@ from .gpu import DEPRECATED, LOST, NA, Gpu
 Node = tuple[str, str | list["Node"]]
 """(element, text) or (element, children)."""
 
-THROTTLE = ("gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown",
-            "sync_boost", "sw_thermal_slowdown", "display_clocks_setting")  # fmt: skip
+THROTTLE = (
+    "gpu_idle",
+    "applications_clocks_setting",
+    "sw_power_cap",
+    "hw_slowdown",
+    "hw_thermal_slowdown",
+    "hw_power_brake_slowdown",
+    "sync_boost",
+    "sw_thermal_slowdown",
+    "display_clocks_setting",
+)
 
 
 def gpu_document(gpu: Gpu) -> list[Node]:
@@ -22,6 +33,8 @@ def gpu_document(gpu: Gpu) -> list[Node]:
     geforce = card["brand"] == "GeForce"
     inforom = [text if text is not None else NA for text in board["inforom"]]
     mig = "Disabled" if gpu.can("mig") else NA
+    # The DTD of 535.261 has what a capture of 535.54 lacks.
+    late_535 = b >= 550 or (b == 535 and int(gpu.version.split(".")[1]) >= 261)
     nodes: list[Node] = [("product_name", gpu.product), ("product_brand", card["brand"])]
     nodes += _if(b >= 510, ("product_architecture", card["architecture"]))
     nodes += [("display_mode", DEPRECATED if b >= 580 else "Disabled" if geforce or b < 525 else "Enabled")]
@@ -71,7 +84,7 @@ def gpu_document(gpu: Gpu) -> list[Node]:
             ],
         )
     ]
-    nodes += _if(b >= 550, ("inforom_bbx_flush", [("latest_timestamp", NA), ("latest_duration", NA)]))
+    nodes += _if(late_535, ("inforom_bbx_flush", [("latest_timestamp", NA), ("latest_duration", NA)]))
     nodes += [("gpu_operation_mode", [("current_gom", NA), ("pending_gom", NA)])]
     nodes += _if(b >= 550, ("c2c_mode", NA))
     gsp: Node = ("gsp_firmware_version", gpu.version if gpu.state["loaded"]["open"] else NA)
@@ -95,7 +108,7 @@ def gpu_document(gpu: Gpu) -> list[Node]:
         ("fan_speed", "0 %" if card.get("fan") else NA),
     ]
     nodes += [("performance_state", "P8" if geforce else "P0"), *_throttle(gpu)]
-    nodes += _if(b >= 550, ("sparse_operation_mode", NA))
+    nodes += _if(late_535, ("sparse_operation_mode", NA))
     nodes += _memory(gpu)
     nodes += [("compute_mode", "Default"), ("utilization", _utilization(gpu))]
     for stats in ("encoder_stats", "fbc_stats"):
@@ -331,7 +344,8 @@ def _temperature(gpu: Gpu) -> list[Node]:
     limits = tlimit[1:] if tlimit else (has.get("shutdown", 95), has.get("slowdown", 92), has.get("max", 87))
     word = "tlimit_threshold" if tlimit else "threshold"
     nodes += [
-        (f"gpu_temp_{name}_{word}", _c(limit)) for name, limit in zip(("max", "slow", "max_gpu"), limits)
+        (f"gpu_temp_{name}_{word}", _c(limit))
+        for name, limit in zip(("max", "slow", "max_gpu"), limits, strict=True)
     ]
     nodes += [("gpu_target_temperature", _c(target[0])), ("memory_temp", _c(has["memory"]))]
     nodes += [(f"gpu_temp_max_mem_{word}", _c(0 if tlimit and has["memory"] else has.get("memory_max")))]
@@ -365,7 +379,7 @@ def _power(gpu: Gpu) -> list[Node]:
             "max_power_limit",
         )
         texts = (state, "Supported", draw, limit, default, limit, least, most)
-        return [("power_readings", list(zip(names, texts)))]
+        return [("power_readings", list(zip(names, texts, strict=True)))]
     draws = ("power_draw",) if b < 545 else ("average_power_draw", "instant_power_draw")
     limits = (
         "current_power_limit",
@@ -377,7 +391,7 @@ def _power(gpu: Gpu) -> list[Node]:
     own: list[Node] = [
         ("power_state", state),
         *((name, draw) for name in draws),
-        *zip(limits, (limit, limit, default, least, most)),
+        *zip(limits, (limit, limit, default, least, most), strict=True),
     ]
     module: list[Node] = [("power_state", state), *((name, NA) for name in (*draws, *limits))]
     nodes: list[Node] = [("gpu_power_readings", own)]

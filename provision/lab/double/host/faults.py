@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .world import FAULTS, write
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 def switch(kept: Path, name: str, gpu: int | None = None, *, on: bool = True) -> None:
-    """Switch one fault in the double's kept directory, for one GPU or for all. Raises KeyError for a fault that there is none of."""
+    """Switch one fault in the double's kept directory, for one GPU or for all. Raises KeyError for a fault
+    that there is none of."""
     if name not in FAULTS:
         raise KeyError(name)
     file = kept / "faults.json"

@@ -1,4 +1,5 @@
-"""What one GPU reads at this moment: its card, the settings made since boot, the faults switched on, and the driver's branch."""
+"""What one GPU reads at this moment: its card, the settings made since boot, the faults switched on, and the
+driver's branch."""
 
 from __future__ import annotations
 
@@ -11,15 +12,41 @@ DEPRECATED = "Requested functionality has been deprecated"
 LOST = "GPU is lost"
 
 CUDA = {
-    418: "10.1", 440: "10.2", 450: "11.0", 455: "11.1", 460: "11.2", 465: "11.3", 470: "11.4", 495: "11.5", 510: "11.6", 515: "11.7", 520: "11.8",
-    525: "12.0", 530: "12.1", 535: "12.2", 545: "12.3", 550: "12.4", 555: "12.5", 560: "12.6", 565: "12.7", 570: "12.8", 575: "12.9", 580: "13.0",
-    590: "13.1", 595: "13.2", 610: "13.3", 615: "13.4", 620: "13.5",
-}  # fmt: skip
-"""Driver branch -> the CUDA version it reports (docs.nvidia.com, supported drivers and CUDA toolkit versions)."""
+    418: "10.1",
+    440: "10.2",
+    450: "11.0",
+    455: "11.1",
+    460: "11.2",
+    465: "11.3",
+    470: "11.4",
+    495: "11.5",
+    510: "11.6",
+    515: "11.7",
+    520: "11.8",
+    525: "12.0",
+    530: "12.1",
+    535: "12.2",
+    545: "12.3",
+    550: "12.4",
+    555: "12.5",
+    560: "12.6",
+    565: "12.7",
+    570: "12.8",
+    575: "12.9",
+    580: "13.0",
+    590: "13.1",
+    595: "13.2",
+    610: "13.3",
+    615: "13.4",
+    620: "13.5",
+}
+"""Driver branch -> the CUDA version it reports (docs.nvidia.com, supported drivers and CUDA toolkit
+versions)."""
 
 
 class Gpu:
-    """One GPU as the loaded driver sees it. Texts are as nvidia-smi prints them, clocks and memory as numbers in MHz and MiB."""
+    """One GPU as the loaded driver sees it. Texts are as nvidia-smi prints them, clocks and memory as numbers
+    in MHz and MiB."""
 
     def __init__(self, world: World, gpu: dict[str, Any], state: dict[str, Any], minor: int) -> None:
         self.world, self.gpu, self.state, self.minor = world, gpu, state, minor
@@ -38,7 +65,7 @@ class Gpu:
 
     @property
     def bus_id(self) -> str:
-        return "0000" + self.gpu["address"].upper()
+        return f"0000{self.gpu['address'].upper()}"
 
     @property
     def bus(self) -> int:
@@ -61,7 +88,8 @@ class Gpu:
         return spans
 
     def graphics_clocks(self, memory: int) -> list[int]:
-        """The graphics clocks that go with a memory clock, from high to low; empty for a memory clock the card lacks."""
+        """The graphics clocks that go with a memory clock, from high to low; empty for a memory clock the
+        card lacks."""
         for span in self.memory_clocks:
             if span["memory"] == memory:
                 steps = int((span["max"] - span["min"]) / span["step"]) + 1
@@ -147,7 +175,8 @@ class Gpu:
         return float(self.state["power"].get(self.key, self.card["power"]["default"]))
 
     def fabric(self) -> tuple[str, str]:
-        """(state, status) of GPUs that a fabric manager has to bring up; it is on boards with NVSwitches from Hopper on."""
+        """(state, status) of GPUs that a fabric manager has to bring up; it is on boards with NVSwitches from
+        Hopper on."""
         if not self.can("fabric") or len([each for each in self.links() if each]) < 4:
             return NA, NA
         started = any(

@@ -7,11 +7,15 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import modules
-from .world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .world import World
 
 CONFIG = (
     "etc/modprobe.d",
@@ -21,8 +25,29 @@ CONFIG = (
     "lib/modprobe.d",
 )
 # Asking, not loading: and whatever is asked for another kernel, which is how initramfs-tools asks.
-ASKS = {"-n", "--dry-run", "--show", "-D", "--show-depends", "-c", "--showconfig", "--show-config", "-R", "--resolve-alias", "--show-modversions",
-        "--dump-modversions", "--show-exports", "-S", "--set-version", "-d", "--dirname", "-V", "--version", "-h", "--help"}  # fmt: skip
+ASKS = {
+    "-n",
+    "--dry-run",
+    "--show",
+    "-D",
+    "--show-depends",
+    "-c",
+    "--showconfig",
+    "--show-config",
+    "-R",
+    "--resolve-alias",
+    "--show-modversions",
+    "--dump-modversions",
+    "--show-exports",
+    "-S",
+    "--set-version",
+    "-d",
+    "--dirname",
+    "-V",
+    "--version",
+    "-h",
+    "--help",
+}
 
 
 def config(world: World) -> Iterator[list[str]]:
@@ -47,12 +72,17 @@ def blacklisted(world: World, name: str) -> bool:
     return any(words[0] == "blacklist" and same(words[1], name) for words in config(world) if len(words) > 1)
 
 
+def assignments(words: list[str]) -> dict[str, str]:
+    """The `NAME=VALUE` among some words."""
+    return {name: value for name, equals, value in (word.partition("=") for word in words) if equals}
+
+
 def options(world: World, name: str) -> dict[str, str]:
     """Module parameters that the configuration gives."""
     found: dict[str, str] = {}
     for words in config(world):
         if words[0] == "options" and len(words) > 2 and same(words[1], name):
-            found.update(word.split("=", 1) for word in words[2:] if "=" in word)
+            found.update(assignments(words[2:]))
     return found
 
 
@@ -109,10 +139,8 @@ def _one(world: World, name: str, given: dict[str, str], *, removing: bool, quie
             )
         return 1
     except PermissionError:
-        print(
-            f"modprobe: ERROR: could not {'remove' if removing else 'insert'} '{name.replace('-', '_')}': Operation not permitted",
-            file=sys.stderr,
-        )
+        what = f"{'remove' if removing else 'insert'} '{name.replace('-', '_')}'"
+        print(f"modprobe: ERROR: could not {what}: Operation not permitted", file=sys.stderr)
         return 1
     return 0
 
@@ -128,16 +156,14 @@ def rmmod(world: World, args: list[str]) -> int:
             print(f"rmmod: {failure}", file=sys.stderr)
             return 1
         except PermissionError:
-            print(
-                f"rmmod: ERROR: ../libkmod/libkmod-module.c: could not remove '{name}': Operation not permitted",
-                file=sys.stderr,
-            )
+            print(f"rmmod: ERROR: could not remove module {name}: Operation not permitted", file=sys.stderr)
             return 1
     return 0
 
 
 def lsmod(world: World, args: list[str]) -> int:
-    """The machine's modules and ours. The real lsmod reads /proc/modules, which a kernel built without modules has not got."""
+    """The machine's modules and ours. The real lsmod reads /proc/modules, which a kernel built without
+    modules has not got."""
     print("Module                  Size  Used by")
     listing = world.run / "modules"
     for line in listing.read_text().splitlines() if listing.exists() else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from .world import World
 
@@ -43,7 +44,7 @@ def main(name: str, args: list[str]) -> int:
 
 def run() -> None:
     try:
-        code = main(os.path.basename(sys.argv[0]), sys.argv[1:])
+        code = main(Path(sys.argv[0]).name, sys.argv[1:])
         sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

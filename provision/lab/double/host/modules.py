@@ -1,4 +1,5 @@
-"""Loading and unloading the driver's kernel modules. Nothing is put into a kernel: what a real load would leave behind is shown."""
+"""Loading and unloading the driver's kernel modules. Nothing is put into a kernel: what a real load would
+leave behind is shown."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class LoadError(Exception):
 
 
 def kernels(world: World) -> list[str]:
-    """Kernels that a module may come from, best first: the booted one; in a container, which shares its machine's kernel,
+    """Kernels that a module may come from, best first: the booted one; in a container, which shares its
+    machine's kernel,
     the host's own installed ones, newest first, since a machine of its own would boot one of those."""
     running = os.uname().release
     directory = world.root / "lib/modules"
@@ -45,7 +47,7 @@ def find(world: World, name: str) -> tuple[str, Path] | None:
         listing = world.root / "lib/modules" / kernel / "modules.dep"
         for line in listing.read_text().splitlines() if listing.exists() else ():
             file = line.partition(":")[0]
-            if os.path.basename(file).partition(".ko")[0].replace("-", "_") == wanted:
+            if Path(file).name.partition(".ko")[0].replace("-", "_") == wanted:
                 path = world.root / "lib/modules" / kernel / file
                 if path.exists():
                     return kernel, path
@@ -63,7 +65,7 @@ def base_module(world: World) -> str | None:
     for kernel in kernels(world):
         listing = world.root / "lib/modules" / kernel / "modules.dep"
         for line in listing.read_text().splitlines() if listing.exists() else ():
-            name = os.path.basename(line.partition(":")[0]).partition(".ko")[0]
+            name = Path(line.partition(":")[0]).name.partition(".ko")[0]
             if re.fullmatch(r"nvidia(-current|-tesla(-\d+)?)?(-open)?", name.replace("_", "-")) and find(
                 world, name
             ):
@@ -86,7 +88,8 @@ def serves(card: dict[str, Any], version: str, is_open: bool) -> str | None:
 
 
 def load(world: World, name: str, parameters: dict[str, str] | None = None) -> None:
-    """Load a module by its file's name. Raises LoadError with what modprobe would say, and PermissionError unless root."""
+    """Load a module by its file's name. Raises LoadError with what modprobe would say, and PermissionError
+    unless root."""
     found = find(world, name)
     if found is None:
         where = (kernels(world) or [os.uname().release])[0]
@@ -99,7 +102,8 @@ def load(world: World, name: str, parameters: dict[str, str] | None = None) -> N
         if own_name != "nvidia":
             if not state["loaded"]:
                 raise LoadError(
-                    f"ERROR: could not insert '{name.replace('-', '_')}': Unknown symbol in module, or unknown parameter (see dmesg)"
+                    f"ERROR: could not insert '{name.replace('-', '_')}': "
+                    "Unknown symbol in module, or unknown parameter (see dmesg)"
                 )
             state["loaded"]["modules"].append(own_name)
         else:
@@ -121,7 +125,8 @@ def load(world: World, name: str, parameters: dict[str, str] | None = None) -> N
 
 
 def _probe(world: World, version: str, is_open: bool) -> list[int] | None:
-    """The GPUs a module drives, having said in the kernel's log what it would; None where it refuses to load."""
+    """The GPUs a module drives, having said in the kernel's log what it would; None where it refuses to
+    load."""
     driven, held = [], []
     for gpu in world.gpus():
         why, address = serves(world.card(gpu), version, is_open), gpu["address"]
@@ -191,7 +196,8 @@ def unload(world: World, name: str) -> None:
 
 
 def show(world: World, loaded: dict[str, Any] | None) -> None:
-    """What the kernel shows of the modules: /sys/module, /proc/modules, /proc/driver/nvidia and the device files."""
+    """What the kernel shows of the modules: /sys/module, /proc/modules, /proc/driver/nvidia and the device
+    files."""
     names = loaded["modules"] if loaded else []
     sys_module = world.root / "sys/module"
     for name in names:
@@ -208,12 +214,9 @@ def show(world: World, loaded: dict[str, Any] | None) -> None:
     for directory in sys_module.glob("nvidia*"):
         if directory.name not in names:
             _remove(directory)
-    listing = [f"{name} {56823808 if name == 'nvidia' else 1470464} {len(names) - 1 if name == 'nvidia' else 0} "
-               f"{','.join(each for each in names if each != 'nvidia') + ',' if name == 'nvidia' and len(names) > 1 else '-'} "
-               "Live 0x0000000000000000 (OE)\n" for name in reversed(names)]  # fmt: skip
     real = world.run / "modules.real"
     # Written in place: this file lies over /proc/modules.
-    (world.run / "modules").write_text("".join(listing) + (real.read_text() if real.exists() else ""))
+    (world.run / "modules").write_text(_listing(names) + (real.read_text() if real.exists() else ""))
     proc = world.root / "proc/driver/nvidia"
     if loaded:
         flavour = "Open Kernel Module for x86_64" if loaded["open"] else "x86_64 Kernel Module"
@@ -229,9 +232,27 @@ def show(world: World, loaded: dict[str, Any] | None) -> None:
     _device_files(world, loaded)
 
 
+def _listing(names: list[str]) -> str:
+    """Our lines of /proc/modules: the others use the base module."""
+    lines = ""
+    for name in reversed(names):
+        users = [each for each in names if each != "nvidia"] if name == "nvidia" else []
+        size = 56823808 if name == "nvidia" else 1470464
+        by = "".join(f"{user}," for user in users) or "-"
+        lines += f"{name} {size} {len(users)} {by} Live 0x0000000000000000 (OE)\n"
+    return lines
+
+
 def _parameters(loaded: dict[str, Any]) -> dict[str, str]:
-    shown = {"ResmanDebugLevel": "4294967295", "ModifyDeviceFiles": "1", "DeviceFileUID": "0", "DeviceFileGID": "0", "DeviceFileMode": "438",
-             "RmProfilingAdminOnly": "1", "PreserveVideoMemoryAllocations": "0"}  # fmt: skip
+    shown = {
+        "ResmanDebugLevel": "4294967295",
+        "ModifyDeviceFiles": "1",
+        "DeviceFileUID": "0",
+        "DeviceFileGID": "0",
+        "DeviceFileMode": "438",
+        "RmProfilingAdminOnly": "1",
+        "PreserveVideoMemoryAllocations": "0",
+    }
     if value := loaded["parameters"].get("NVreg_RestrictProfilingToAdminUsers"):
         shown["RmProfilingAdminOnly"] = value
     return shown
@@ -240,8 +261,9 @@ def _parameters(loaded: dict[str, Any]) -> dict[str, str]:
 def _information(world: World, gpu: dict[str, Any], loaded: dict[str, Any]) -> str:
     vbios = world.card(gpu)["board"]["vbios"].lower() if gpu["index"] in loaded["gpus"] else "??.??.??.??.??"
     return (
-        f"Model: \t\t {gpu['model']}\nIRQ:   \t\t {32 + gpu['index']}\nGPU UUID: \t {gpu['uuid']}\nVideo BIOS: \t {vbios}\nBus Type: \t PCIe\n"
-        f"DMA Size: \t 47 bits\nDMA Mask: \t 0x7fffffffffff\nBus Location: \t {gpu['address']}\nDevice Minor: \t {gpu['index']}\n"
+        f"Model: \t\t {gpu['model']}\nIRQ:   \t\t {32 + gpu['index']}\nGPU UUID: \t {gpu['uuid']}\n"
+        f"Video BIOS: \t {vbios}\nBus Type: \t PCIe\nDMA Size: \t 47 bits\nDMA Mask: \t 0x7fffffffffff\n"
+        f"Bus Location: \t {gpu['address']}\nDevice Minor: \t {gpu['index']}\n"
         f"GPU Firmware: \t {loaded['version'] if loaded['open'] else 'N/A'}\nGPU Excluded:\t No\n"
     )
 

@@ -1,4 +1,5 @@
-"""Coming up and failing to, as NVML does. Exit codes are NVML's (nvidia-smi(1), RETURN VALUE; 18 and 26 from nvml.h)."""
+"""Coming up and failing to, as NVML does. Exit codes are NVML's (nvidia-smi(1), RETURN VALUE; 18 and 26 from
+nvml.h)."""
 
 from __future__ import annotations
 
@@ -6,10 +7,13 @@ import contextlib
 import os
 import signal
 import time
+from typing import TYPE_CHECKING
 
 from . import modules
 from .gpu import Gpu
-from .world import World
+
+if TYPE_CHECKING:
+    from .world import World
 
 NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, INVALID = 6, 4, 3, 2
 NOT_LOADED, NO_LIBRARY, LOST, MISMATCH, DEPRECATED, UNKNOWN = 9, 12, 15, 18, 26, 255
@@ -24,12 +28,14 @@ class Refusal(Exception):
 
 
 def connect(world: World) -> list[Gpu]:
-    """The GPUs that the loaded driver shows, in PCI order. Raises Refusal with what the real program would say."""
+    """The GPUs that the loaded driver shows, in PCI order. Raises Refusal with what the real program would
+    say."""
     library = world.library_version()
     if library is None:
         raise Refusal(
-            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that the NVIDIA Display Driver is properly "
-            "installed and present in your system.\nPlease also try adding directory that contains libnvidia-ml.so to your system PATH.\n",
+            "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that "
+            "the NVIDIA Display Driver is properly installed and present in your system.\n"
+            "Please also try adding directory that contains libnvidia-ml.so to your system PATH.\n",
             NO_LIBRARY,
         )
     if not world.state()["loaded"]:
@@ -37,8 +43,8 @@ def connect(world: World) -> list[Gpu]:
     state = world.state()
     if not state["loaded"]:
         raise Refusal(
-            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is "
-            "installed and running.\n\n",
+            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
+            "Make sure that the latest NVIDIA driver is installed and running.\n\n",
             NOT_LOADED,
         )
     if world.has_fault("hang"):
@@ -69,7 +75,8 @@ def need_handles(gpus: list[Gpu]) -> None:
 
 
 def load_as_nvml_does(world: World) -> None:
-    """NVML runs nvidia-modprobe, where that is installed, before it gives up. It is setuid root; the double is not, so
+    """NVML runs nvidia-modprobe, where that is installed, before it gives up. It is setuid root; the double
+    is not, so
     this does something for root alone."""
     if os.geteuid() != 0 or not (world.root / "usr/bin/nvidia-modprobe").exists():
         return
@@ -80,7 +87,8 @@ def load_as_nvml_does(world: World) -> None:
 
 
 def hang() -> None:
-    """Stand still as a process in the kernel's uninterruptible sleep does: only SIGKILL ends it here, and nothing does there."""
+    """Stand still as a process in the kernel's uninterruptible sleep does: only SIGKILL ends it here, and
+    nothing does there."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     while True:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import struct
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .world import MARK, World, write
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 Device = dict[str, Any]
 
+RATES = {100: "EDR", 200: "HDR", 400: "NDR"}
 SPEEDS = {3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
 
 
 def draw(world: World, gone: set[int]) -> None:
-    """Make the tree anew below the double's run directory: `pci/tree` (devices below their bridges), `pci/bus` (what goes
+    """Make the tree anew below the double's run directory: `pci/tree` (devices below their bridges),
+    `pci/bus` (what goes
     over /sys/bus/pci) and, where there are NICs, `infiniband` (what goes to /sys/class/infiniband)."""
     shutil.rmtree(world.run / "pci", ignore_errors=True)
     tree, bus = world.run / "pci/tree", world.run / "pci/bus"
@@ -61,9 +64,7 @@ def bind(world: World, address: str, driver: str | None) -> None:
     if not link.parent.is_dir():
         return
     if link.is_symlink():
-        (world.run / "pci/bus/drivers" / os.path.basename(os.readlink(link)) / address).unlink(
-            missing_ok=True
-        )
+        (world.run / "pci/bus/drivers" / link.readlink().name / address).unlink(missing_ok=True)
         link.unlink()
     if driver:
         holder = world.run / "pci/bus/drivers" / driver
@@ -87,11 +88,12 @@ def _files(device: Device, *, width: int) -> dict[str, str]:
         "numa_node": f"{device['numa']}\n",
         "local_cpulist": f"{device['cpus']}\n",
         "label": f"{MARK}: {device['label']}\n",
-        "modalias": (
-            f"pci:v{vendor.upper():0>8}d{product.upper():0>8}sv{sub[0].upper():0>8}sd{sub[1].upper():0>8}"
-            f"bc{kind[:2]}sc{kind[2:4]}i{kind[4:]}\n"
-        ).replace("0x", ""),
-        "uevent": f"PCI_CLASS={kind.lstrip('0').upper()}\nPCI_ID={vendor.upper()}:{product.upper()}\nPCI_SLOT_NAME={device['address']}\n",
+        "modalias": f"pci:v{vendor:0>8}d{product:0>8}sv{sub[0]:0>8}sd{sub[1]:0>8}".upper().replace(
+            "PCI:V", "pci:v"
+        )
+        + f"bc{kind[:2]}sc{kind[2:4]}i{kind[4:]}\n",
+        "uevent": f"PCI_CLASS={kind.lstrip('0').upper()}\nPCI_ID={vendor.upper()}:{product.upper()}\n"
+        f"PCI_SLOT_NAME={device['address']}\n",
         "resource": _resources(device),
     }
     if gen := device.get("gen"):
@@ -104,7 +106,7 @@ def _bars(device: Device) -> list[int]:
     """Addresses of the memory regions of an endpoint; bridges have none here."""
     if device["class"].startswith("06") and device["class"] != "068000":
         return []
-    return [0xE000_0000 + device["order"] * 0x100_0000]
+    return [0xA000_0000 + device["order"] * 0x100_0000]
 
 
 def _resources(device: Device) -> str:
@@ -113,7 +115,8 @@ def _resources(device: Device) -> str:
 
 
 def _config(device: Device) -> bytes:
-    """The 256 bytes of configuration space: a type 0 header, or a type 1 header for bridges (PCI Local Bus Specification, 6.1)."""
+    """The 256 bytes of configuration space: a type 0 header, or a type 1 header for bridges (PCI Local Bus
+    Specification, 6.1)."""
     kind = bytes.fromhex(device["class"])
     bridge = device["class"].startswith("0604")
     header = struct.pack(
@@ -151,7 +154,7 @@ def _infiniband(world: World, tree: Path) -> None:
             "fw_ver": "20.43.2026",
             "ports/1/state": "4: ACTIVE",
             "ports/1/phys_state": "5: LinkUp",
-            "ports/1/rate": f"{nic['rate']} Gb/sec ({'4X NDR' if nic['rate'] == 400 else '4X HDR' if nic['rate'] == 200 else '4X EDR'})",
+            "ports/1/rate": f"{nic['rate']} Gb/sec (4X {RATES[nic['rate']]})",
             "ports/1/link_layer": "InfiniBand",
             "ports/1/lid": f"0x{int(guid[-4:], 16) % 0xBFFF + 1:x}",
             "ports/1/sm_lid": "0x1",

@@ -1,14 +1,17 @@
-"""What nvidia-smi changes: persistence, application clocks, locked clocks, power limit. Texts are those of nvidia-smi 535 and 550."""
+"""What nvidia-smi changes: persistence, application clocks, locked clocks, power limit. Texts are those of
+nvidia-smi 535 and 550."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .gpu import DEPRECATED as GONE
 from .gpu import Gpu
 from .nvml import DEPRECATED, INVALID, NO_PERMISSION, NOT_SUPPORTED, Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Warned(Exception):
@@ -33,13 +36,14 @@ def change(gpus: list[Gpu], option: str, value: str, *, strict: bool) -> tuple[s
         for gpu in gpus:
             gpu.state = state
             try:
-                said += act(gpu, state, value) + "\n"
+                done = act(gpu, state, value)
+                said += f"{done}\n" if done else ""
             except Warned as warning:
                 said += f"{warning}\nTreating as warning and moving on.\n"
                 warned = True
             except Failed as failure:
                 return f"{said}{failure}\nTerminating early due to previous errors.\n", failure.code
-    return said.replace("\n\n", "\n") + "All done.\n", NOT_SUPPORTED if warned and strict else 0
+    return f"{said}All done.\n", NOT_SUPPORTED if warned and strict else 0
 
 
 def _without_rights(gpu: Gpu, option: str) -> str:
@@ -61,7 +65,8 @@ def _persistence(gpu: Gpu, state: dict[str, Any], value: str) -> str:
     state["persistence"][gpu.key] = on
     if on:
         gpu.world.log(
-            "NVRM: Persistence mode is deprecated and will be removed in a future release. Please use nvidia-persistenced instead."
+            "NVRM: Persistence mode is deprecated and will be removed in a future release. "
+            "Please use nvidia-persistenced instead."
         )
     else:
         state["clocks"].pop(gpu.key, None)
@@ -79,11 +84,13 @@ def _numbers(value: str, option: str, form: str, *, single: bool) -> list[int]:
 
 
 def _keep(gpu: Gpu, state: dict[str, Any], name: str, clocks: list[int]) -> str:
-    """Without persistence the driver forgets the setting as soon as nvidia-smi has ended: say so, keep nothing."""
+    """Without persistence the driver forgets the setting as soon as nvidia-smi has ended: say so, keep
+    nothing."""
     if not gpu.persistence:
         return (
-            f"Warning: persistence mode is disabled on device {gpu.bus_id}. See the Known Issues section of the nvidia-smi(1) man page for more "
-            "information. Run with [--help | -h] switch to get more information on how to enable persistence mode.\n"
+            f"Warning: persistence mode is disabled on device {gpu.bus_id}. See the Known Issues section of "
+            "the nvidia-smi(1) man page for more information. Run with [--help | -h] switch to get more "
+            "information on how to enable persistence mode.\n"
         )
     state["clocks"].setdefault(gpu.key, {})[name] = clocks
     return ""
@@ -107,13 +114,19 @@ def _application(gpu: Gpu, state: dict[str, Any], value: str) -> str:
 
 
 def _no_such(what: str, gpu: Gpu) -> str:
-    return f"{what} is not supported for GPU {gpu.bus_id}. Run 'nvidia-smi -q -d SUPPORTED_CLOCKS' to see list of supported clock combinations"
+    return (
+        f"{what} is not supported for GPU {gpu.bus_id}. "
+        "Run 'nvidia-smi -q -d SUPPORTED_CLOCKS' to see list of supported clock combinations"
+    )
 
 
 def _lock_graphics(gpu: Gpu, state: dict[str, Any], value: str) -> str:
     if not gpu.can("locked_graphics"):
         raise Warned(f"Setting locked GPU clocks is not supported for GPU {gpu.bus_id}.")
-    form = "'gpuClkMin,gpuClkMax' or 'gpuClkVal' e.g. '--lock-gpu-clocks=1500,1500', '--lock-gpu-clocks=1500', or '--lock-gpu-clocks=tdp,unlimited'"
+    form = (
+        "'gpuClkMin,gpuClkMax' or 'gpuClkVal' e.g. '--lock-gpu-clocks=1500,1500', '--lock-gpu-clocks=1500', "
+        "or '--lock-gpu-clocks=tdp,unlimited'"
+    )
     top = gpu.memory_clocks[0]
     if value.replace(" ", "") == "tdp,unlimited":
         said = "(gpuClkMin tdp, gpuClkMax unlimited)"
@@ -132,7 +145,8 @@ def _lock_graphics(gpu: Gpu, state: dict[str, Any], value: str) -> str:
 def _lock_memory(gpu: Gpu, state: dict[str, Any], value: str) -> str:
     if not gpu.can("locked_memory"):
         raise Warned(f"Setting locked Memory clocks is not supported for GPU {gpu.bus_id}.")
-    form = "'memClkMin,memClkMax' or 'memClkVal' e.g. --lock-memory-clocks=5100,5100 or --lock-memory-clocks=5100"
+    example = "--lock-memory-clocks=5100,5100 or --lock-memory-clocks=5100"
+    form = f"'memClkMin,memClkMax' or 'memClkVal' e.g. {example}"
     least, most = _numbers(value, "-lmc", form, single=True)
     said = f"(memClkMin {least}, memClkMax {most})"
     inside = [span["memory"] for span in gpu.memory_clocks if least <= span["memory"] <= most]
@@ -169,11 +183,8 @@ def _power(gpu: Gpu, state: dict[str, Any], value: str) -> str:
             INVALID,
         ) from None
     if not limits["min"] <= watts <= limits["max"]:
-        span = f"between {limits['min']:.2f} W and {limits['max']:.2f} W"
-        raise Failed(
-            f"Provided power limit {watts:.2f} W is not a valid power limit which should be {span} for GPU {gpu.bus_id}",
-            INVALID,
-        )
+        span = f"which should be between {limits['min']:.2f} W and {limits['max']:.2f} W for GPU {gpu.bus_id}"
+        raise Failed(f"Provided power limit {watts:.2f} W is not a valid power limit {span}", INVALID)
     before = gpu.power_limit()
     if gpu.persistence:
         state["power"][gpu.key] = watts

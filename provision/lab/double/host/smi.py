@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import csv, settings, text, topo
-from .gpu import Gpu
 from .nvml import INVALID, NOT_FOUND, Refusal, connect, need_handles
 from .world import MARK, World
 from .xml import cuda_version, xml_document
 
+if TYPE_CHECKING:
+    from .gpu import Gpu
+
 LONG = {
-    "--help": "-h", "--list-gpus": "-L", "--query": "-q", "--xml-format": "-x", "--id": "-i", "--display": "-d", "--filename": "-f",
-    "--persistence-mode": "-pm", "--applications-clocks": "-ac", "--reset-applications-clocks": "-rac", "--lock-gpu-clocks": "-lgc",
-    "--reset-gpu-clocks": "-rgc", "--lock-memory-clocks": "-lmc", "--reset-memory-clocks": "-rmc", "--power-limit": "-pl", "--error-on-warning": "-eow",
-    "--mode": "--mode", "--query-gpu": "--query-gpu", "--format": "--format", "--query-supported-clocks": "--query-supported-clocks",
-    "--query-compute-apps": "--query-compute-apps", "--version": "--version",
-}  # fmt: skip
+    "--help": "-h",
+    "--list-gpus": "-L",
+    "--query": "-q",
+    "--xml-format": "-x",
+    "--id": "-i",
+    "--display": "-d",
+    "--filename": "-f",
+    "--persistence-mode": "-pm",
+    "--applications-clocks": "-ac",
+    "--reset-applications-clocks": "-rac",
+    "--lock-gpu-clocks": "-lgc",
+    "--reset-gpu-clocks": "-rgc",
+    "--lock-memory-clocks": "-lmc",
+    "--reset-memory-clocks": "-rmc",
+    "--power-limit": "-pl",
+    "--error-on-warning": "-eow",
+    "--mode": "--mode",
+    "--query-gpu": "--query-gpu",
+    "--format": "--format",
+    "--query-supported-clocks": "--query-supported-clocks",
+    "--query-compute-apps": "--query-compute-apps",
+    "--version": "--version",
+}
 TAKES_VALUE = {
     "-i",
     "-d",
@@ -75,7 +96,8 @@ def parse(args: list[str]) -> dict[str, str]:
 
 
 def select(gpus: list[Gpu], wanted: str | None) -> list[Gpu]:
-    """The GPUs that -i names, by index, bus id, UUID or serial number. Raises Refusal where there are none."""
+    """The GPUs that -i names, by index, bus id, UUID or serial number. Raises Refusal where there are
+    none."""
     if wanted is None:
         return gpus
     chosen = []
@@ -131,21 +153,21 @@ def _run(world: World, args: list[str]) -> tuple[str, int]:
         ), 0
     if "-x" in options and "-q" not in options:
         raise Refusal(
-            "Invalid combination of input arguments. Specify -q/--query and -x/--xml-format to run an XML query.  "
-            "Please run 'nvidia-smi -h' for help.\n",
+            "Invalid combination of input arguments. Specify -q/--query and -x/--xml-format to run an XML "
+            "query.  Please run 'nvidia-smi -h' for help.\n",
             INVALID,
         )
     if "-q" not in options:
         return text.table(gpus, shown), 0
     if "-x" in options and "-d" in options:
         raise Refusal(
-            "Invalid combination of input arguments: --display/-d flags can not be combined with -x/--xml-format flags.\n",
+            "Invalid combination of input arguments: "
+            "--display/-d flags can not be combined with -x/--xml-format flags.\n",
             INVALID,
         )
     out = xml_document(gpus, shown) if "-x" in options else text.query(gpus, shown, options.get("-d"))
     if "-f" in options:
-        with open(options["-f"], "w") as file:
-            file.write(out)
+        Path(options["-f"]).write_text(out)
         return "", 0
     return out, 0
 
@@ -171,8 +193,8 @@ nvidia-smi [OPTION1 [ARG1]] [OPTION2 [ARG2]] ...
           --version                       Print version information and exit.
     -L,   --list-gpus                     List the GPUs.
     -i,   --id=                           Only these GPUs: index, PCI bus id, UUID or serial number.
-    -q,   --query                         All that is known of the GPUs; -x as XML, -d for some sections, -f into a file.
-    --query-gpu= --query-supported-clocks= --query-compute-apps=   with --format=csv[,noheader][,nounits]
+    -q,   --query                         All of the GPUs; -x as XML, -d some sections, -f to a file.
+    --query-gpu= --query-supported-clocks= --query-compute-apps= with --format=csv[,noheader][,nounits]
     -pm   --persistence-mode=             0/DISABLED, 1/ENABLED
     -ac   --applications-clocks=          memory,graphics in MHz; -rac resets
     -lgc  --lock-gpu-clocks=              min,max in MHz; -rgc resets

@@ -1,27 +1,31 @@
-"""Stand in for programs of the driver's packages for as long as those packages are installed; dpkg calls this when it has run.
+"""Stand in for programs of the driver's packages for as long as those packages are installed; dpkg calls this
+when it has run.
 
-dpkg puts the packages' own files aside (dpkg-divert). Where a file lies aside, the double takes its place; where none does any
+dpkg puts the packages' own files aside (dpkg-divert). Where a file lies aside, the double takes its place;
+where none does any
 more, it leaves. So the programs come and go with their packages, on install, upgrade, removal and purge.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .world import World
+if TYPE_CHECKING:
+    from .world import World
 
 ASIDE = "usr/lib/gpu-double/diverted"
-PROGRAM = "/usr/lib/gpu-double/gpu-double"
+BIN = "/usr/lib/gpu-double/bin"
 
 STANDS_IN = {
     "usr/lib/nvidia/current/nvidia-smi": "nvidia-smi",
     "usr/bin/nvidia-smi": "nvidia-smi",
     "usr/bin/nvidia-persistenced": "nvidia-persistenced",
 }
-"""Where packages put the programs (Debian's nvidia-smi the first, NVIDIA's and Ubuntu's the second) -> what they are called."""
+"""Where packages put the programs (Debian's nvidia-smi the first, NVIDIA's and Ubuntu's the second) -> what
+they are called."""
 
 
 def aside(path: str) -> str:
@@ -33,8 +37,8 @@ def sync(world: World) -> bool:
     """Put the double in place and take it away as needed -> whether anything changed."""
     changed = False
     for path, name in STANDS_IN.items():
-        here, program = world.root / path, f"{os.path.dirname(PROGRAM)}/bin/{name}"
-        is_ours = here.is_symlink() and os.readlink(here) == program
+        here, program = world.root / path, f"{BIN}/{name}"
+        is_ours = here.is_symlink() and str(here.readlink()) == program
         if (world.root / aside(path)).exists() and not here.exists():
             here.parent.mkdir(parents=True, exist_ok=True)
             here.symlink_to(program)
@@ -49,7 +53,8 @@ def sync(world: World) -> bool:
 
 
 def after_dpkg(world: World) -> int:
-    """dpkg's post-invoke hook. Debian reaches nvidia-smi by an alternative that a trigger sets; where dpkg ran that trigger before
+    """dpkg's post-invoke hook. Debian reaches nvidia-smi by an alternative that a trigger sets; where dpkg
+    ran that trigger before
     the double was in place, or still was, have it run once more."""
     if not sync(world):
         return 0

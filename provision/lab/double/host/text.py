@@ -2,62 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 from .document import Node, gpu_document, memory
 from .gpu import NA, Gpu
 from .nvml import INVALID, Refusal
 from .xml import cuda_version
 
-LABELS = {
-    "product_name": "Product Name", "product_brand": "Product Brand", "product_architecture": "Product Architecture", "display_mode": "Display Mode",
-    "display_attached": "Display Attached", "display_active": "Display Active", "persistence_mode": "Persistence Mode", "addressing_mode": "Addressing Mode",
-    "mig_mode": "MIG Mode", "mig_devices": "MIG Devices", "accounting_mode": "Accounting Mode", "accounting_mode_buffer_size": "Accounting Mode Buffer Size",
-    "driver_model": "Driver Model", "serial": "Serial Number", "uuid": "GPU UUID", "pdi": "GPU PDI", "minor_number": "Minor Number",
-    "vbios_version": "VBIOS Version", "multigpu_board": "MultiGPU Board", "board_id": "Board ID", "board_part_number": "Board Part Number",
-    "gpu_part_number": "GPU Part Number", "gpu_fru_part_number": "FRU Part Number", "gpu_module_id": "Module ID", "platformInfo": "Platform Info",
-    "inforom_version": "Inforom Version", "img_version": "Image Version", "oem_object": "OEM Object", "ecc_object": "ECC Object",
-    "pwr_object": "Power Management Object", "inforom_bbx_flush": "Inforom BBX Object Flush", "latest_timestamp": "Latest Timestamp",
-    "latest_duration": "Latest Duration", "gpu_operation_mode": "GPU Operation Mode", "c2c_mode": "GPU C2C Mode", "gsp_firmware_version": "GSP Firmware Version",
-    "gpu_virtualization_mode": "GPU Virtualization Mode", "virtualization_mode": "Virtualization Mode", "host_vgpu_mode": "Host VGPU Mode",
-    "vgpu_heterogeneous_mode": "vGPU Heterogeneous Mode", "gpu_reset_status": "GPU Reset Status", "reset_required": "Reset Required",
-    "drain_and_reset_recommended": "Drain and Reset Recommended", "gpu_recovery_action": "GPU Recovery Action", "ibmnpu": "IBMNPU",
-    "relaxed_ordering_mode": "Relaxed Ordering Mode", "pci": "PCI", "pci_bus": "Bus", "pci_device": "Device", "pci_domain": "Domain",
-    "pci_base_class": "Base Classcode", "pci_sub_class": "Sub Classcode", "pci_device_id": "Device Id", "pci_bus_id": "Bus Id",
-    "pci_sub_system_id": "Sub System Id", "pci_gpu_link_info": "GPU Link Info", "pcie_gen": "PCIe Generation", "max_link_gen": "Max",
-    "current_link_gen": "Current", "device_current_link_gen": "Device Current", "max_device_link_gen": "Device Max", "max_host_link_gen": "Host Max",
-    "link_widths": "Link Width", "max_link_width": "Max", "current_link_width": "Current", "pci_bridge_chip": "Bridge Chip", "bridge_chip_type": "Type",
-    "bridge_chip_fw": "Firmware", "replay_counter": "Replays Since Reset", "replay_rollover_counter": "Replay Number Rollovers",
-    "tx_util": "Tx Throughput", "rx_util": "Rx Throughput", "atomic_caps_inbound": "Atomic Caps Inbound", "atomic_caps_outbound": "Atomic Caps Outbound",
-    "fan_speed": "Fan Speed", "performance_state": "Performance State", "sparse_operation_mode": "Sparse Operation Mode", "fb_memory_usage": "FB Memory Usage",
-    "bar1_memory_usage": "BAR1 Memory Usage", "cc_protected_memory_usage": "Conf Compute Protected Memory Usage", "compute_mode": "Compute Mode",
-    "utilization": "Utilization", "encoder_stats": "Encoder Stats", "session_count": "Active Sessions", "average_fps": "Average FPS",
-    "average_latency": "Average Latency", "fbc_stats": "FBC Stats", "ecc_mode": "ECC Mode", "ecc_errors": "ECC Errors", "retired_pages": "Retired Pages",
-    "multiple_single_bit_retirement": "Single Bit ECC", "double_bit_retirement": "Double Bit ECC", "pending_retirement": "Pending Page Blacklist",
-    "remapped_rows": "Remapped Rows", "remapped_row_corr": "Correctable Error", "remapped_row_unc": "Uncorrectable Error",
-    "remapped_row_pending": "Pending", "remapped_row_failure": "Remapping Failure Occurred", "row_remapper_histogram": "Bank Remap Availability Histogram",
-    "temperature": "Temperature", "gpu_temp": "GPU Current Temp", "gpu_temp_tlimit": "GPU T.Limit Temp", "gpu_temp_max_threshold": "GPU Shutdown Temp",
-    "gpu_temp_slow_threshold": "GPU Slowdown Temp", "gpu_temp_max_gpu_threshold": "GPU Max Operating Temp", "gpu_target_temperature": "GPU Target Temperature",
-    "memory_temp": "Memory Current Temp", "gpu_temp_max_mem_threshold": "Memory Max Operating Temp", "gpu_temp_max_tlimit_threshold": "GPU Shutdown T.Limit Temp",
-    "gpu_temp_slow_tlimit_threshold": "GPU Slowdown T.Limit Temp", "gpu_temp_max_gpu_tlimit_threshold": "GPU Max Operating T.Limit Temp",
-    "gpu_temp_max_mem_tlimit_threshold": "Memory Max Operating T.Limit Temp", "power_readings": "Power Readings", "gpu_power_readings": "GPU Power Readings",
-    "gpu_memory_power_readings": "GPU Memory Power Readings", "module_power_readings": "Module Power Readings", "power_state": "Performance State",
-    "average_power_draw": "Average Power Draw", "instant_power_draw": "Instantaneous Power Draw", "applications_clocks": "Applications Clocks",
-    "default_applications_clocks": "Default Applications Clocks", "deferred_clocks": "Deferred Clocks", "max_clocks": "Max Clocks",
-    "max_customer_boost_clocks": "Max Customer Boost Clocks", "clock_policy": "Clock Policy", "graphics_clock": "Graphics", "sm_clock": "SM",
-    "mem_clock": "Memory", "video_clock": "Video", "voltage": "Voltage", "graphics_volt": "Graphics", "cliqueId": "CliqueId", "clusterUuid": "ClusterUUID",
-    "supported_gpu_target_temp": "Supported GPU_TARGET_TEMP",
-}  # fmt: skip
+LABELS: dict[str, str] = json.loads((Path(__file__).parent / "labels.json").read_text())
 """Element -> what -q calls it; the others are told by their words."""
 
 SECTIONS = {
-    "MEMORY": ["fb_memory_usage", "bar1_memory_usage", "cc_protected_memory_usage"], "UTILIZATION": ["utilization"], "ECC": ["ecc_mode", "ecc_errors"],
-    "TEMPERATURE": ["temperature", "supported_gpu_target_temp"], "COMPUTE": ["compute_mode"], "PAGE_RETIREMENT": ["retired_pages"],
-    "POWER": ["power_readings", "gpu_power_readings", "gpu_memory_power_readings", "module_power_readings"], "ROW_REMAPPER": ["remapped_rows"],
-    "CLOCK": ["clocks", "applications_clocks", "default_applications_clocks", "deferred_clocks", "max_clocks", "max_customer_boost_clocks", "clock_policy"],
-    "PERFORMANCE": ["performance_state", "clocks_throttle_reasons", "clocks_event_reasons"], "SUPPORTED_CLOCKS": ["supported_clocks"],
-    "ACCOUNTING": ["accounting_mode", "accounting_mode_buffer_size"], "VOLTAGE": ["voltage"], "PIDS": ["processes"],
-}  # fmt: skip
+    "MEMORY": ["fb_memory_usage", "bar1_memory_usage", "cc_protected_memory_usage"],
+    "UTILIZATION": ["utilization"],
+    "ECC": ["ecc_mode", "ecc_errors"],
+    "TEMPERATURE": ["temperature", "supported_gpu_target_temp"],
+    "COMPUTE": ["compute_mode"],
+    "PAGE_RETIREMENT": ["retired_pages"],
+    "POWER": ["power_readings", "gpu_power_readings", "gpu_memory_power_readings", "module_power_readings"],
+    "ROW_REMAPPER": ["remapped_rows"],
+    "CLOCK": [
+        "clocks",
+        "applications_clocks",
+        "default_applications_clocks",
+        "deferred_clocks",
+        "max_clocks",
+        "max_customer_boost_clocks",
+        "clock_policy",
+    ],
+    "PERFORMANCE": ["performance_state", "clocks_throttle_reasons", "clocks_event_reasons"],
+    "SUPPORTED_CLOCKS": ["supported_clocks"],
+    "ACCOUNTING": ["accounting_mode", "accounting_mode_buffer_size"],
+    "VOLTAGE": ["voltage"],
+    "PIDS": ["processes"],
+}
 
 
 def query(all_gpus: list[Gpu], shown: list[Gpu], display: str | None) -> str:
@@ -67,10 +47,8 @@ def query(all_gpus: list[Gpu], shown: list[Gpu], display: str | None) -> str:
         wanted = set()
         for name in display.upper().split(","):
             if name not in SECTIONS:
-                raise Refusal(
-                    f"ERROR: Option --display= is invalid for {display}. Please run 'nvidia-smi -h' for help.\n",
-                    INVALID,
-                )
+                wrong = f"ERROR: Option --display= is invalid for {display}."
+                raise Refusal(f"{wrong} Please run 'nvidia-smi -h' for help.\n", INVALID)
             wanted |= set(SECTIONS[name])
     branch = all_gpus[0].branch
     width = 54 if branch >= 570 else 38
@@ -139,6 +117,11 @@ def _print(node: Node, depth: int, width: int, lines: list[str]) -> None:
             for kind, clock in span if not isinstance(span, str) else ():
                 label, deeper = ("Memory", 2) if kind == "value" else ("Graphics", 3)
                 lines.append(f"{'    ' * deeper}{label:<{width - 4 * deeper + 4}}: {clock}")
+    elif name == "retired_pages" and not isinstance(body, str):
+        lines.append(f"{indent}{_label(name)}")
+        for kind, count in body[:3]:
+            text = count if isinstance(count, str) else str(count[0][1])
+            lines.append(f"{indent}    {_label(kind):<{width - 4 * depth}}: {text}")
     elif name == "processes":
         lines.append(f"{indent}{'Processes':<{width}}: None")
     elif isinstance(body, str):
@@ -149,51 +132,61 @@ def _print(node: Node, depth: int, width: int, lines: list[str]) -> None:
             _print(child, depth + 1, width, lines)
 
 
+RULE = "+" + "-" * 41 + "+" + "-" * 24 + "+" + "-" * 22 + "+"
+
+
 def table(all_gpus: list[Gpu], shown: list[Gpu]) -> str:
-    """The boxes that nvidia-smi prints without options (layout of 550; of 535 but for the width of its columns)."""
-    first = all_gpus[0]
-    cuda = cuda_version(first.branch)
-    if first.branch >= 610:
-        head = (
-            f"| NVIDIA-SMI {first.version:<22} KMD Version: {first.version:<14} CUDA UMD Version: {cuda:<9}|"
-        )
-    else:
-        head = (
-            f"| NVIDIA-SMI {first.version:<22} Driver Version: {first.version:<14} CUDA Version: {cuda:<9}|"
-        )
+    """The boxes that nvidia-smi prints without options, laid out as in 550."""
+    version, branch = all_gpus[0].version, all_gpus[0].branch
+    words = ("KMD Version", "CUDA UMD Version") if branch >= 610 else ("Driver Version", "CUDA Version")
+    head = f"NVIDIA-SMI {version:<22} {words[0]}: {version:<14} {words[1]}: {cuda_version(branch)}"
     lines = [
         time.strftime("%a %b %e %H:%M:%S %Y") + "       ",
         "+" + "-" * 89 + "+",
-        f"{head[:-1]:<90}|",
-        "|" + "-" * 41 + "+" + "-" * 24 + "+" + "-" * 22 + "+",
-        f"| {'GPU  Name':<27}{'Persistence-M':>12} | {'Bus-Id':<15} Disp.A | {'Volatile Uncorr. ECC':<20} |",
-        f"| {'Fan  Temp   Perf':<18}{'Pwr:Usage/Cap':>21} | {'Memory-Usage':>22} | {'GPU-Util  Compute M.':<20} |",
-        f"|{'':41}|{'':24}|{'MIG M.':>21} |",
-        "|" + "=" * 41 + "+" + "=" * 24 + "+" + "=" * 22 + "|",
+        f"| {head:<87} |",
+        f"|{RULE[1:]}",
+        "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |",
+        "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |",
+        "|                                         |                        |               MIG M. |",
+        f"|{RULE[1:-1].replace('-', '=')}|",
     ]
     for gpu in shown:
-        have, counts = memory(gpu), gpu.ecc_counts()
-        ecc = str(counts["dram_uncorrectable"] + counts["sram_uncorrectable"]) if gpu.card["ecc"] else NA
-        fan = "  0%" if gpu.card.get("fan") else " N/A"
-        state = "P8" if gpu.card["brand"] == "GeForce" else "P0"
-        watts = f"{gpu.card['power']['idle']:.0f}W / {gpu.power_limit():4.0f}W"
-        mig = "Disabled" if gpu.can("mig") else NA
-        if gpu.fault("lost"):
-            watts, ecc = "ERR! / ERR!", "ERR!"
-        lines += [
-            f"| {gpu.minor:>3}  {gpu.product[:26]:<26}{'On' if gpu.persistence else 'Off':>6}   | {gpu.bus_id} Off |{ecc:>21} |",
-            f"|{fan:>4} {gpu.temperature():>4}C {state:>5} {watts:>23} |{have['used']:>7}MiB / {have['total']:>6}MiB |{'0%':>8} {'Default':>12} |",
-            f"|{'':41}|{'':24}|{mig:>21} |",
-            "+" + "-" * 41 + "+" + "-" * 24 + "+" + "-" * 22 + "+",
-        ]
+        lines += [*_boxes(gpu), RULE]
     lines += [
         " " * 91,
         "+" + "-" * 89 + "+",
         f"| {'Processes:':<87} |",
-        f"| {' GPU   GI   CI        PID   Type   Process name':<76}{'GPU Memory':>11} |",
-        f"| {'       ID   ID':<76}{'Usage':<11} |",
+        f"|  {'GPU   GI   CI        PID   Type   Process name':<75}{'GPU Memory':<11} |",
+        f"|  {'      ID   ID':<75}{'Usage':<11} |",
         "|" + "=" * 89 + "|",
-        f"| {' No running processes found':<87} |",
+        f"|  {'No running processes found':<86} |",
         "+" + "-" * 89 + "+",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _boxes(gpu: Gpu) -> list[str]:
+    """The three lines of a GPU."""
+    have, counts, lost = memory(gpu), gpu.ecc_counts(), gpu.fault("lost")
+    ecc = (
+        "ERR!"
+        if lost
+        else str(counts["dram_uncorrectable"] + counts["sram_uncorrectable"])
+        if gpu.card["ecc"]
+        else NA
+    )
+    fan = "0%" if gpu.card.get("fan") else NA
+    state = "P8" if gpu.card["brand"] == "GeForce" else "P0"
+    draw, limit = (
+        ("ERR!", "ERR!") if lost else (f"{gpu.card['power']['idle']:.0f}W", f"{gpu.power_limit():.0f}W")
+    )
+    used = "ERR!" if lost else f"{have['used']:>6}MiB / {have['total']:>6}MiB"
+    mig = "Disabled" if gpu.can("mig") else NA
+    load = f"{'0%':>8} {'Default':>11}"
+    on = "On" if gpu.persistence else "Off"
+    heat = "ERR!" if lost else f"{gpu.temperature()}C"
+    return [
+        f"| {gpu.minor:>3}  {gpu.product[:27]:<27}  {on:>4}  |   {gpu.bus_id} Off | {ecc:>20} |",
+        f"|{fan:>4}  {heat:>4} {state:>5}            {draw:>5} / {limit:>5} | {used:>22} | {load:>20} |",
+        f"|{'':41}|{'':24}| {mig:>20} |",
+    ]

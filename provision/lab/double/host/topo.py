@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .gpu import Gpu
 from .nvml import INVALID, Refusal
 from .world import relation
+
+if TYPE_CHECKING:
+    from .gpu import Gpu
 
 LEGEND = """
 Legend:
@@ -22,7 +24,8 @@ Legend:
 
 
 def matrix(gpus: list[Gpu]) -> str:
-    """The matrix with real tabs. NICs are NIC0.. with a legend of their own from branch 525 on, their device names before;
+    """The matrix with real tabs. NICs are NIC0.. with a legend of their own from branch 525 on, their device
+    names before;
     `GPU NUMA ID` is there from 535 on, and two tabs before it, as read in public captures."""
     branch, nics = gpus[0].branch, gpus[0].world.machine["nics"]
     names = [f"NIC{index}" if branch >= 525 else nic["name"] for index, nic in enumerate(nics)]
@@ -43,7 +46,7 @@ def matrix(gpus: list[Gpu]) -> str:
             *(["", "N/A"] if branch >= 535 else []),
         ]
         lines.append("\t".join([f"GPU{gpu.minor}", *cells, *tail]))
-    for name, nic in zip(names, nics):
+    for name, nic in zip(names, nics, strict=True):
         cells = [relation(nic["slot"], gpu.gpu["slot"]) for gpu in gpus]
         cells += [" X " if other is nic else relation(nic["slot"], other["slot"]) for other in nics]
         lines.append("\t".join([name, *cells, *([""] * 4 if branch >= 535 else [])]))

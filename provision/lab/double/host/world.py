@@ -1,4 +1,5 @@
-"""Where the double keeps what it knows, inside the host that shows it. Standard library only: this runs on the host.
+"""Where the double keeps what it knows, inside the host that shows it. Standard library only: this runs on
+the host.
 
 Everything below /run is gone after a reboot, as persistence, clocks and a loaded module are on a real host.
 """
@@ -10,15 +11,17 @@ import fcntl
 import json
 import os
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MARK = "GPU double, not real hardware"
 LIBRARY_DIRS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 
 FAULTS = {
-    "off-the-bus": "the GPU does not answer any more: no handle for it, Xid 79, all ones in its PCI configuration",
+    "off-the-bus": "the GPU answers no more: no handle for it, Xid 79, all ones on the PCI bus",
     "lost": "nvidia-smi goes on, with 'GPU is lost' in place of the GPU's readings",
     "unknown-error": "NVML does not come up: Unknown Error",
     "version-mismatch": "NVML does not come up: Driver/library version mismatch",
@@ -71,7 +74,8 @@ class World:
         return card
 
     def state(self) -> dict[str, Any]:
-        """What lasts till reboot: `loaded` (the module), `persistence`, `clocks` and `power`, the last three by GPU."""
+        """What lasts till reboot: `loaded` (the module), `persistence`, `clocks` and `power`, the last three
+        by GPU."""
         state: dict[str, Any] = {"loaded": None, "daemon": None, "persistence": {}, "clocks": {}, "power": {}}
         state.update(_read(self.run / "state.json"))
         if state["daemon"] and not self._runs(state["daemon"]):
@@ -84,9 +88,10 @@ class World:
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
-        """Yield the state, and keep what became of it. One at a time. Raises PermissionError for other users than root."""
+        """Yield the state, and keep what became of it. One at a time. Raises PermissionError for other users
+        than root."""
         self.run.mkdir(parents=True, exist_ok=True)
-        with open(self.run / "lock", "w") as lock:
+        with (self.run / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             state = self.state()
             yield state
@@ -105,7 +110,7 @@ class World:
         for _ in range(10):
             if not path.is_symlink():
                 break
-            target = os.readlink(path)
+            target = str(path.readlink())
             path = self.root / target[1:] if target.startswith("/") else path.parent / target
         return path
 
@@ -113,7 +118,7 @@ class World:
         """Add to what `dmesg` shows on this host."""
         self.run.mkdir(parents=True, exist_ok=True)
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
-        with open(self.run / "kmsg", "a") as file:
+        with (self.run / "kmsg").open("a") as file:
             file.writelines(f"[{now:12.6f}] {line}\n" for line in lines)
 
     def process(self, pid: int) -> dict[str, int]:
@@ -145,7 +150,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def relation(one: list[Any], other: list[Any]) -> str:
-    """How two slots [NUMA node, host bridge, switch, port] are joined, in the words of `nvidia-smi topo -m`."""
+    """How two slots [NUMA node, host bridge, switch, port] are joined, in the words of `nvidia-smi topo
+    -m`."""
     if one[:2] == other[:2] and one[2] is not None and one[2] == other[2]:
         return "PIX" if one[3] == other[3] else "PXB"
     if one[:2] == other[:2]:
