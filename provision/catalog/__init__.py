@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .data import Catalog, catalog
+from .tables import Catalog, catalog
 from .demands import Demands
 from .gpus import PciId, UnknownGpu, find
 from .offers import Offer, Offers

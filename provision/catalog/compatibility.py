@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .data import Catalog
+from .tables import Catalog
 from .numbers import above, below, major, minor, number, starts
 from .rows import Branch, Floor, Gpu, Toolkit
 

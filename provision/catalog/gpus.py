@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from functools import cache
 
 from ..errors import Usage
-from .data import Catalog, catalog
+from .tables import Catalog, catalog
 from .numbers import number
 from .rows import Gpu
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 
 from ..errors import Usage
 from .compatibility import toolkits
-from .data import Catalog
+from .tables import Catalog
 from .demands import Demands
 from .gpus import PciId, find
 from .numbers import is_number, major, number, starts

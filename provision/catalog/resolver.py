@@ -7,7 +7,7 @@ from datetime import date
 
 from .answer import answer
 from .conflict import conflicts, owners
-from .data import Catalog, catalog
+from .tables import Catalog, catalog
 from .demands import Demands
 from .gpus import PciId
 from .offers import Offers

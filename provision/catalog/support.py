@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import date, timedelta
 
-from .data import Catalog, catalog
+from .tables import Catalog, catalog
 from .rows import Branch
 
 
