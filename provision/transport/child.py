@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import threading
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -39,6 +40,18 @@ class TimedOut(Exception):
         self.seconds, self.stderr = seconds, stderr
 
 
+_running: set[subprocess.Popen[bytes]] = set()
+_lock = threading.Lock()
+
+
+def stop_all() -> None:
+    """Kill every child that runs now, in whichever thread: Ctrl-C reaches the main thread only, and the children
+    are in groups of their own. Their callers see an end by signal."""
+    with _lock:
+        for child in _running:
+            _kill(child)
+
+
 def run(
     argv: Sequence[str],
     stdin: bytes = b"",
@@ -58,6 +71,8 @@ def run(
             env=env,
             start_new_session=True,
         )
+        with _lock:
+            _running.add(child)
         try:
             out, _ = child.communicate(stdin or None, timeout)
         except subprocess.TimeoutExpired as e:
@@ -67,14 +82,21 @@ def run(
         except BaseException:  # Ctrl-C above all: nothing of ours may run on
             _end(child)
             raise
+        finally:
+            with _lock:
+                _running.discard(child)
         errors.seek(0)
         rc = child.returncode if child.returncode >= 0 else 128 - child.returncode
         return Completed(rc, out, errors.read())
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _kill(child: subprocess.Popen[bytes]) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
+
+
+def _end(child: subprocess.Popen[bytes]) -> None:
+    _kill(child)
     for stream in (child.stdin, child.stdout):
         if stream:
             with suppress(OSError):
