@@ -21,7 +21,9 @@ KERNEL = "6.1.0-57-amd64"
 class Host:
     """A root with a double in it, and what the tests do to it."""
 
-    def __init__(self, root: Path, gpus: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
+    def __init__(
+        self, root: Path, gpus: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ):
         self.root, self._capsys = root, capsys
         self.world = World(root)
         for name in ("run/systemd", "sys/module", "proc/driver", "dev", "usr/bin", "etc/modprobe.d"):

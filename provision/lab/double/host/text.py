@@ -187,6 +187,6 @@ def _boxes(gpu: Gpu) -> list[str]:
     heat = "ERR!" if lost else f"{gpu.temperature()}C"
     return [
         f"| {gpu.minor:>3}  {gpu.product[:27]:<27}  {on:>4}  |   {gpu.bus_id} Off | {ecc:>20} |",
-        f"|{fan:>4}  {heat:>4} {state:>5}            {draw:>5} / {limit:>5} | {used:>22} | {load:>20} |",
+        f"|{fan:>4}  {heat:>4} {state:>5}            {draw:>4} / {limit:>5} | {used:>22} | {load:>20} |",
         f"|{'':41}|{'':24}| {mig:>20} |",
     ]
