@@ -8,12 +8,13 @@ import signal
 import subprocess
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 POLL_SECONDS = 0.2
 ESCALATE_SECONDS = 5.0
@@ -45,6 +46,7 @@ class Playbook:
     ) -> None:
         self._stop_file, self._grace = stop_file, grace
         self._stop, self._since = _Stop.NO, 0.0
+        self._started: set[Process] = set()
         self._read, write = os.pipe()
         try:
             self._process = subprocess.Popen(
@@ -117,9 +119,11 @@ class Playbook:
         """Interrupt, then terminate, then kill. Ansible passes the first two on to its workers."""
         self._stop = _Stop(min(self._stop + 1, _Stop.KILLED))
         self._since = time.monotonic()
+        # Whose parent ends first can no longer be found later.
+        self._started |= descendants(self._process.pid)
         if self._stop is _Stop.KILLED:
-            for pid in [*descendants(self._process.pid), self._process.pid]:
-                _signal(pid, signal.SIGKILL)
+            kill(self._started)
+            _signal(self._process.pid, signal.SIGKILL)
         else:
             _signal(self._process.pid, signal.SIGINT if self._stop is _Stop.INTERRUPTED else signal.SIGTERM)
 
@@ -135,28 +139,50 @@ class Playbook:
                     self._stop = max(self._stop, _Stop.ASKED)
                     self._escalate()
         finally:
+            kill(self._started)
             os.close(self._read)
 
 
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid`, deepest first.
+@dataclass(frozen=True)
+class Process:
+    """A process and when it began, in clock ticks after boot: its number alone may be another's later."""
+
+    pid: int
+    began: int
+
+
+def descendants(pid: int) -> set[Process]:
+    """All processes below `pid`.
 
     Ansible's workers lead sessions of their own, so ending a process group is not enough.
     """
-    children: dict[int, list[int]] = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-        children.setdefault(parent, []).append(int(stat.parent.name))
-    found: list[int] = []
+    children: dict[int, list[Process]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        if (fields := _stat(int(folder.name))) is not None:
+            children.setdefault(int(fields[1]), []).append(Process(int(folder.name), int(fields[19])))
+    found: set[Process] = set()
     queue = [pid]
     while queue:
         below = children.get(queue.pop(), [])
-        found += below
-        queue += below
-    return found[::-1]
+        found.update(below)
+        queue += [process.pid for process in below]
+    return found
+
+
+def kill(processes: Iterable[Process]) -> None:
+    """Kill those that are still there."""
+    for process in processes:
+        fields = _stat(process.pid)
+        if fields is not None and int(fields[19]) == process.began:
+            _signal(process.pid, signal.SIGKILL)
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of /proc/PID/stat from the third on (proc_pid_stat(5)); None where the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
 
 
 def _signal(pid: int, number: signal.Signals) -> None:

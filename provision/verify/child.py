@@ -14,15 +14,20 @@ def main(descriptor: int, files: list[str]) -> int:
     """Run the check files over the subject. The exit code is pytest's."""
     import pytest
 
-    from .plugin import Plugin
+    from . import plugin
     from .subject import Subject
 
     subject = Subject.from_dict(json.load(sys.stdin))
-    checks = str(Path(__file__).parent / "checks")
+    checks = Path(__file__).parent / "checks"
     # A pytest.ini, conftest or plugin of the user's must not take part.
-    isolated = ["-c", "/dev/null", "--rootdir", checks, "--confcutdir", checks, "-p", "no:cacheprovider"]
+    isolated = ["-c", "/dev/null", f"--rootdir={checks}", f"--confcutdir={checks}", "-p", "no:cacheprovider"]
     plain = ["--import-mode=importlib", "--assert=plain", "--tb=short", "-q"]
-    return int(pytest.main([*isolated, *plain, *files], plugins=[Plugin(subject, descriptor)]))
+    return int(
+        pytest.main(
+            [*isolated, *plain, *(str(checks / file) for file in files)],
+            plugins=[plugin, plugin.Lines(subject, descriptor)],
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -14,32 +14,40 @@ from ..errors import Failure
 from ..facts import Facts
 from ..transport import ssh
 from .result import CheckStatus
+from .subject import Subject
 
 if TYPE_CHECKING:
     from testinfra.host import Host
 
-    from .subject import Subject
+
+SUBJECT = pytest.StashKey[Subject]()
 
 
-class Plugin:
-    """Fixtures and hooks of the suite for one host. Lines go to the file descriptor `descriptor`."""
+@pytest.fixture(scope="session")
+def subject(pytestconfig: pytest.Config) -> Subject:
+    return pytestconfig.stash[SUBJECT]
+
+
+@pytest.fixture(scope="session")
+def host(subject: Subject) -> Host:
+    """The subject as testinfra sees it, over the session that the run keeps open."""
+    return testinfra_host(subject)
+
+
+@pytest.fixture(scope="session")
+def facts(subject: Subject) -> Facts:
+    """What the last recording says."""
+    return Facts(subject.recording)
+
+
+class Lines:
+    """Writes a line to the file descriptor `descriptor` as a check begins and as it ends."""
 
     def __init__(self, subject: Subject, descriptor: int) -> None:
         self._subject, self._descriptor = subject, descriptor
 
-    @pytest.fixture(scope="session")
-    def subject(self) -> Subject:
-        return self._subject
-
-    @pytest.fixture(scope="session")
-    def host(self) -> Host:
-        """The subject as testinfra sees it, over the session that the run keeps open."""
-        return testinfra_host(self._subject)
-
-    @pytest.fixture(scope="session")
-    def facts(self) -> Facts:
-        """What the last recording says."""
-        return Facts(self._subject.recording)
+    def pytest_configure(self, config: pytest.Config) -> None:
+        config.stash[SUBJECT] = self._subject
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:

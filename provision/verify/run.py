@@ -12,6 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING
 
+from ..converge.process import descendants, kill
 from ..errors import Failure
 from .result import Check, CheckStatus, Started, VerifyResult
 
@@ -119,11 +120,13 @@ def _follow(pipe: IO[bytes], reader: _Reader, stop: threading.Event, silence: fl
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """The process and what it started are gone after this."""
+    """The process and all that it started are gone after this."""
     try:
         process.wait(timeout=2)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
+        below = descendants(process.pid)
+        process.kill()
+        kill(below)
 
 
 class _Reader:
