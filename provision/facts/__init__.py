@@ -99,6 +99,7 @@ class Facts:
     python = _fact(_host.python, "python")
     virtualization = _fact(_host.virtualization, "virtualization")
     secure_boot = _fact(_host.secure_boot, "secure-boot")
+    dkms_key_enrolled = _fact(_host.key_enrolled, "secure-boot.dkms-key")
     machine = _fact(_system.machine, "dmi")
     cpu = _fact(_system.cpu, "cpu")
     memory = _fact(_system.memory, "memory")

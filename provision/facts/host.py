@@ -179,3 +179,13 @@ def secure_boot(answer: Answer) -> SecureBoot | Unknown:
     if re.search(off, said, re.MULTILINE):
         return SecureBoot(False, quote(said))
     return Unknown(f"mokutil: {quote(said) or 'nothing was printed'}", answer.item)
+
+
+def key_enrolled(answer: Answer) -> bool | Unknown:
+    """Whether the machine owner's list has the key that DKMS signs with (`mokutil --test-key`, any exit status)."""
+    if answer.silence is not None:
+        return Unknown(answer.silence, answer.item)
+    said = words(answer)
+    if "is already enrolled" in said or "is not enrolled" in said:
+        return "is already enrolled" in said
+    return Unknown(f"mokutil: {quote(said) or 'nothing was printed'}", answer.item)

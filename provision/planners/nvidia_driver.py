@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.known import Unknown
+from ..facts.versions import driver_tuple, upstream
 from . import apt_sources
-from .driver_place import foreign, secure_boot_refusal
+from .driver_place import foreign, named, secure_boot_refusal
+from .driver_place import names as names_of
 from .wanted import File, Wanted, Why
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
 MODPROBE = "/etc/modprobe.d/gpu-provision.conf"
 RIVALS = ("nouveau", "nova_core")
-_MODPROBE_TEXT = """\
+MODPROBE_TEXT = """\
 # Written by gpu-provision (role nvidia_driver): these would take the GPUs before the NVIDIA driver.
 blacklist nouveau
 blacklist nova_core
@@ -60,7 +62,7 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
         return DriverWanted(refused=f"the installed packages are not known: {packages.reason}")
     refused = (
         _no_card(facts)
-        or foreign(facts, driver)
+        or foreign(facts, driver.branch)
         or _downgrade(packages, driver, profile)
         or archive.refused
         or secure_boot_refusal(facts)
@@ -68,22 +70,25 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
     kernels = _kernels(facts)
     if refused or isinstance(kernels, str):
         return DriverWanted(refused=refused or str(kernels))
-    names = tuple(name for name, _, _ in (p.partition("=") for p in driver.packages))
+    names = driver.packages
     return DriverWanted(
-        files=(File(apt_sources.PATH, archive.text), File(MODPROBE, _MODPROBE_TEXT)),
-        packages=(*_headers(facts, packages, kernels), *driver.packages),
+        files=(File(apt_sources.PATH, archive.text), File(MODPROBE, MODPROBE_TEXT)),
+        packages=(*_headers(facts, packages, kernels), *exact(driver)),
         holds=_holds(packages, driver, names),
         why=_why(stack),
         branch=driver.branch,
         kernels=kernels,
         absent=_other_flavour(packages, names),
-        independent=INDEPENDENT,
+        independent=names_of("independent"),
         load=_can_load(facts),
     )
 
 
-# Sources of their own in Debian, with numbers of their own (nvidia-modprobe 570 serves driver 550).
-INDEPENDENT = ("nvidia-modprobe", "nvidia-persistenced", "nvidia-settings", "nvidia-xconfig")
+def exact(driver: Driver) -> tuple[str, ...]:
+    """The packages as NAME=VERSION where the archive's offer is known. A set that is named only in part gets
+    candidates of different releases where the security archive mends one flavour of the modules before the other."""
+    pinned = {pin.partition("=")[0]: pin for pin in driver.pin if "=" in pin and "*" not in pin}
+    return tuple(pinned.get(name, name) for name in driver.packages)
 
 
 def _driver(stack: Stack | Unknown) -> Driver | str:
@@ -116,9 +121,7 @@ def _no_card(facts: Facts) -> str | None:
 
 def _downgrade(packages: Packages, driver: Driver, profile: Profile) -> str | None:
     """Going back to an older driver is done only where the profile names it."""
-    from ..facts.versions import driver_tuple
-
-    main = packages.get("nvidia-smi")
+    main = packages.get(driver.main)
     if main is None or driver.version is None:
         return None
     now, then = driver_tuple(main.version), driver_tuple(driver.version)
@@ -157,8 +160,6 @@ def _headers(facts: Facts, packages: Packages, kernels: tuple[str, ...]) -> tupl
 
 def _holds(packages: Packages, driver: Driver, names: tuple[str, ...]) -> tuple[str, ...]:
     """The stack's packages and whatever else is at the driver's version: one set, or none of it moves."""
-    from ..facts.versions import upstream
-
     beside = {
         name
         for name, package in packages.installed.items()
@@ -171,8 +172,7 @@ def _holds(packages: Packages, driver: Driver, names: tuple[str, ...]) -> tuple[
 
 def _other_flavour(packages: Packages, names: tuple[str, ...]) -> tuple[str, ...]:
     """Installed packages that build or configure the modules of the flavour that is not wanted."""
-    of_flavour = re.compile(r"nvidia-(?:open-|tesla-\d+-)?kernel-(?:dkms|support)")
-    return tuple(n for n in sorted(packages.installed) if of_flavour.fullmatch(n) and n not in names)
+    return tuple(n for n in sorted(packages.installed) if named(n, "flavours") and n not in names)
 
 
 def _can_load(facts: Facts) -> bool:
