@@ -16,6 +16,7 @@ FILES: tuple[str, ...] = (
     "/etc/systemd/system/gpu-provision-clocks.service",
     "/etc/systemd/system/nvidia-persistenced.service.d/gpu-provision.conf",
     "/etc/nvidia-container-runtime/config.toml",
+    "/usr/local/lib/gpu-provision/clocks",
     "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env",
     "/var/log/nvidia-installer.log",
     # what this project writes for itself
@@ -48,6 +49,7 @@ FILES: tuple[str, ...] = (
     "/etc/mdadm.conf",
     # packages
     "/etc/apt/sources.list",
+    "/etc/apt/sources.list.d/gpu-provision.sources",
     "/etc/apt/preferences",
     "/etc/apt/apt.conf",
     "/etc/apt/apt.conf.d/20auto-upgrades",
