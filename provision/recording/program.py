@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from . import items
-from .collect import MARK, mask
+from .collect.main import MARK
+from .collect.mask import mask
 
 HERE = Path(__file__).parent
 _TOO_OLD = 97
@@ -90,10 +91,27 @@ def program(*, sudo: bool = True, sudo_password: str | None = None) -> Program:
     return Program(("/bin/sh", "-c", text), stdin, token)
 
 
+def sources() -> list[tuple[str, str]]:
+    """Name and text of each module of `collect`, each after those that it imports."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in (HERE / "collect").glob("[a-z]*.py")}
+    ordered: list[tuple[str, str]] = []
+
+    def visit(name: str) -> None:
+        if name in texts:
+            text = texts.pop(name)
+            for needed in re.findall(r"(?m)^from \.(\w*) import ([\w, ]+)$", text):
+                for module in [needed[0]] if needed[0] else needed[1].split(", "):
+                    visit(module)
+            ordered.append((name, text))
+
+    for name in sorted(texts):
+        visit(name)
+    return ordered
+
+
 @functools.cache
 def _packed() -> str:
-    text = (HERE / "collect.py").read_text(encoding="utf-8")
-    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+    return base64.b64encode(zlib.compress(json.dumps(sources()).encode(), 9)).decode()
 
 
 @functools.cache
@@ -103,17 +121,25 @@ def _questions() -> str:
 
 def _source(token: str) -> bytes:
     """The Python text for `python3 -`; ends with a status of its own where the interpreter cannot run it."""
-    return (
-        "import sys\n"
-        "try:\n"
-        "    import base64, fcntl, glob, json, pwd, selectors, socket, subprocess, zlib\n"
-        "except ImportError:\n"
-        f"    sys.exit({_TOO_OLD})\n"
-        "unpack = lambda text: zlib.decompress(base64.b64decode(text)).decode()\n"
-        f'space = {{"__name__": "collect"}}\n'
-        f'exec(compile(unpack("{_packed()}"), "collect.py", "exec"), space)\n'
-        f'space["main"](json.loads(unpack("{_questions()}")), "{token}")\n'
-    ).encode()
+    return f"""
+import sys
+try:
+    import base64, fcntl, glob, grp, json, pwd, selectors, socket, subprocess, types, zlib
+except ImportError:
+    sys.exit({_TOO_OLD})
+
+def unpack(text):
+    return json.loads(zlib.decompress(base64.b64decode(text)).decode())
+
+package = sys.modules["collect"] = types.ModuleType("collect")
+package.__path__ = []
+for name, text in unpack("{_packed()}"):
+    module = sys.modules["collect." + name] = types.ModuleType("collect." + name)
+    module.__package__ = "collect"
+    setattr(package, name, module)
+    exec(compile(text, "collect/%s.py" % name, "exec"), module.__dict__)
+package.main.main(unpack("{_questions()}"), "{token}")
+""".encode()
 
 
 def answer(output: bytes | str, token: str) -> dict[str, Any]:

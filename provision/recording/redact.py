@@ -24,7 +24,23 @@ _WORLD_WIDE = re.compile(r"\b(?:(?:eui|nvme|wwn|naa|uuid)[.-]?(?:0x)?[0-9a-fA-F]
 _GUID = re.compile(r"(?<![0-9a-fA-F:])[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}(?![0-9a-fA-F:])")
 # Names that say nothing about whose host it is.
 _PUBLIC_USERS = frozenset(
-    ["root", "ubuntu", "debian", "admin", "ec2-user", "centos", "rocky", "almalinux", "cloud-user", "azureuser", "opc", "fedora", "user", "nobody", "sync"]
+    [
+        "root",
+        "ubuntu",
+        "debian",
+        "admin",
+        "ec2-user",
+        "centos",
+        "rocky",
+        "almalinux",
+        "cloud-user",
+        "azureuser",
+        "opc",
+        "fedora",
+        "user",
+        "nobody",
+        "sync",
+    ]
 )
 _PUBLIC_HOSTS = frozenset(["localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"])
 

@@ -1,0 +1,97 @@
+"""apt and dpkg, read without writing their caches."""
+
+import os
+import re
+
+from .asking import ask, program
+from .reading import as_json, names, peek
+
+MYPY = False
+if MYPY:
+    from typing import Any, Dict, List
+
+
+def apt_holds() -> "Dict[str, Any]":
+    """What `apt-mark showhold` prints; dpkg knows it without building apt's cache."""
+    if program("dpkg-query") is None:
+        return {"missing": True}
+    said = ask(["dpkg-query", "-W", "-f=${db:Status-Want}\t${binary:Package}\n"], 8.0, 4 * 1024 * 1024)
+    if said.get("rc") != 0:
+        return said
+    native = ask(["dpkg", "--print-architecture"]).get("stdout", "").strip()
+    held = [line.split("\t")[1] for line in said["stdout"].splitlines() if line.startswith("hold\t")]
+    lines = [name[: -len(native) - 1] if native and name.endswith(":" + native) else name for name in held]
+    return {
+        "argv": ["apt-mark", "showhold"],
+        "rc": 0,
+        "stdout": "".join(line + "\n" for line in lines),
+        "stderr": "",
+    }
+
+
+def installed_matching(pattern: str) -> "List[str]":
+    """Names of installed packages, from dpkg's own file."""
+    found = []
+    name = None
+    try:
+        with open("/var/lib/dpkg/status", "rb") as status:
+            for line in status:
+                if line.startswith(b"Package: "):
+                    name = line[9:].strip().decode("ascii", "replace")
+                elif (
+                    line.startswith(b"Status: ")
+                    and b" not-installed" not in line
+                    and name
+                    and re.match(pattern, name)
+                ):
+                    found.append(name)
+    except OSError:
+        pass
+    return found
+
+
+def kernel_packages() -> "List[str]":
+    """Images and headers of the installed kernels, and the hardware-enablement stack of an Ubuntu release."""
+    found = installed_matching(
+        r"linux-image-\d|linux-headers-\d|linux-(?:image-|headers-)?generic-hwe-|linux-modules-nvidia-"
+    )
+    found += ["linux-headers-" + release for release in names("/lib/modules")]
+    release = dict(line.split("=", 1) for line in (peek("/etc/os-release") or "").splitlines() if "=" in line)
+    if release.get("ID", "").strip('"') == "ubuntu":
+        hwe = "generic-hwe-" + release.get("VERSION_ID", "").strip('"')
+        found += ["linux-" + hwe, "linux-image-" + hwe, "linux-headers-" + hwe]
+    return sorted(set(found))
+
+
+def apt_lists() -> "Dict[str, Any]":
+    """Fetched package lists with the time of each, in seconds since 1970."""
+    root, found = "/var/lib/apt/lists", []
+    for name in names(root):
+        if name.endswith(("_InRelease", "_Release", "_Packages", ".lz4", ".gz", ".xz")):
+            status = os.stat(os.path.join(root, name))
+            found.append({"name": name, "modified": int(status.st_mtime), "size": status.st_size})
+    return as_json(found)
+
+
+def package_locks() -> "Dict[str, Any]":
+    """Who holds dpkg's and apt's locks now, from /proc/locks."""
+    found = []
+    paths = (
+        "/var/lib/dpkg/lock-frontend",
+        "/var/lib/dpkg/lock",
+        "/var/lib/apt/lists/lock",
+        "/var/cache/apt/archives/lock",
+    )
+    table = (peek("/proc/locks") or "").splitlines()
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except OSError:
+            continue
+        wanted = "%02x:%02x:%d" % (os.major(status.st_dev), os.minor(status.st_dev), status.st_ino)
+        for line in table:
+            part = line.split()
+            if len(part) >= 6 and part[5] == wanted and part[1] != "->":
+                pid = int(part[4])
+                found.append({"path": path, "pid": pid, "program": peek("/proc/%d/comm" % pid)})
+    return as_json(found)
