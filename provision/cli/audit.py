@@ -1,0 +1,95 @@
+"""`gpu-provision audit`."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from provision.errors import Usage
+
+from .asking import host_key_question
+from .options import HostOptions, host_options
+
+if TYPE_CHECKING:
+    from provision.profile.model import Profile
+    from provision.report.model import Judgement
+
+
+@click.command()
+@click.argument("hosts", nargs=-1, metavar="[HOST...]")
+@click.option(
+    "--recording",
+    "recordings",
+    multiple=True,
+    metavar="FILE",
+    help="Judge a saved recording instead of a host. Repeatable.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--out", metavar="FILE", help="Write the report there instead of to standard output.")
+@host_options
+def audit(
+    hosts: tuple[str, ...], recordings: tuple[str, ...], form: str, out: str | None, options: HostOptions
+) -> int:
+    """Judge hosts, or saved recordings, against a profile. Nothing on a host is changed."""
+    from provision.report import documents, exits
+    from provision.report.model import Audit
+
+    from .output import writing
+
+    if bool(hosts) == bool(recordings):
+        raise Usage("give HOST, or --recording FILE", do="one or the other")
+    taken = datetime.now(UTC)
+    name, judged = _recorded(recordings, options) if recordings else _live(hosts, options)
+    report = Audit(profile=name, taken=f"{taken:%Y-%m-%dT%H:%M:%SZ}", hosts=judged)
+    with writing(out) as stream:
+        if form == "json":
+            stream.write(documents.dump(documents.audit(report)))
+        else:
+            from provision.report.text.audit import audit as print_audit
+            from provision.report.text.lines import console
+
+            from .mending import mend
+
+            print_audit(report, console(stream), mend(options))
+    return exits.of_audit(judged)
+
+
+def _live(hosts: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judgement, ...]]:
+    from provision.runs.auditing import audit as flow
+
+    from .hosts import resolve_hosts
+
+    managed = resolve_hosts(hosts, options)
+    profiles = ", ".join(sorted({host.profile.name for host in managed}))
+    return profiles, flow(managed, forks=options.forks, ask=host_key_question())
+
+
+def _recorded(files: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judgement, ...]]:
+    from provision.recording.model import Recording, RecordingError
+    from provision.runs.look import judge
+
+    profile = _profile(options)
+    judged = []
+    for file in files:
+        try:
+            text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+            recording = Recording.from_json(text)
+        except OSError as e:
+            raise Usage(f"{file}: {e.strerror}") from e
+        except (RecordingError, UnicodeDecodeError) as e:
+            raise Usage(f"{file} is no recording: {e}") from e
+        judged.append(judge(recording, profile).judgement)
+    return profile.name, tuple(judged)
+
+
+def _profile(options: HostOptions) -> Profile:
+    """The profile that recordings are held against: they come without an inventory."""
+    from provision.profile import presets, settings
+    from provision.profile.compose import compose
+
+    name, base = presets.load(options.profile) if options.profile else ("default", {})
+    return compose(name, base, {}, settings.parse(options.settings))

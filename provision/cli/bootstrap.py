@@ -1,0 +1,102 @@
+"""`gpu-provision bootstrap`."""
+
+from __future__ import annotations
+
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import click
+
+from provision.errors import Usage
+
+from .asking import agreed, host_key_question
+from .options import HostOptions, host_options
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from provision.runs.host import Traveller
+    from provision.runs.managed import Managed
+
+
+@click.command()
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST...")
+@click.option("--yes", is_flag=True, help="Do not ask before changing the hosts.")
+@click.option(
+    "--resume", is_flag=True, help="Go on with the last bootstrap; hosts that it finished are left alone."
+)
+@click.option(
+    "--reboot",
+    type=click.Choice(["never", "allow"]),
+    default="never",
+    show_default=True,
+    help="Whether a host may be rebooted where only that helps.",
+)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@host_options
+def bootstrap(
+    hosts: tuple[str, ...], yes: bool, resume: bool, reboot: str, form: str, options: HostOptions
+) -> int:
+    """Take hosts from an address to proven GPU servers.
+
+    Each host is recorded and judged; the plan is shown and has to be agreed to; its roles are run; then the
+    host is recorded again and its behaviour is proven from outside.
+    """
+    from provision.report import documents, exits
+    from provision.report.progress import progress
+    from provision.report.text.lines import console
+    from provision.report.text.run import run as print_run
+    from provision.runs.bootstrap import COMMAND, Consent
+    from provision.runs.bootstrap import bootstrap as flow
+    from provision.runs.directory import RunDirectory
+
+    from .hosts import resolve_hosts
+    from .mending import mend
+
+    managed = resolve_hosts(hosts, options)
+    if resume:
+        managed = _unfinished(managed, RunDirectory.last(COMMAND))
+        if not managed:
+            click.echo(
+                "all of these hosts were finished by the last bootstrap; nothing is left to do", err=True
+            )
+            return exits.OK
+    directory = RunDirectory.new(COMMAND, datetime.now(UTC))
+    report = flow(
+        managed,
+        directory,
+        consent=Consent(lambda travellers: _agreed(travellers, yes), host_key_question()),
+        progress=lambda planned: progress(planned, sys.stderr, dict(planned)),
+        forks=options.forks,
+        may_reboot=reboot == "allow",
+    )
+    if form == "json":
+        sys.stdout.write(documents.dump(documents.run(report)))
+    else:
+        print_run(report, console(sys.stdout), mend(options))
+    return exits.of_run(report)
+
+
+def _agreed(travellers: Sequence[Traveller], yes: bool) -> bool:
+    """Show every plan; ask only where there is something to do."""
+    from provision.report.text.lines import console
+    from provision.report.text.plan import plan as print_plan
+
+    out = console(sys.stderr)
+    for traveller in travellers:
+        if traveller.plan:
+            print_plan(traveller.plan, out)
+        elif traveller.failure:
+            click.echo(str(traveller.failure), err=True)
+    going = [t.name for t in travellers if t.goes_on]
+    return not going or agreed(f"Change {', '.join(going)} as shown?", yes=yes)
+
+
+def _unfinished(managed: Sequence[Managed], last: object) -> tuple[Managed, ...]:
+    from provision.runs.directory import RunDirectory
+
+    if not isinstance(last, RunDirectory):
+        raise Usage("there is no earlier bootstrap to resume", do="run it without --resume")
+    states = last.states()
+    return tuple(host for host in managed if states.get(host.name) != "done")

@@ -1,0 +1,88 @@
+"""The command's front door: finds the module of a subcommand only when it is asked for, and ends every
+failure in one message and the contract's exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from typing import Any, NoReturn
+
+import click
+
+from provision import __version__
+from provision.errors import Failure
+
+# command -> (attribute of provision.cli.<module>, one line for the overview). The line stands here so
+# that `--help` imports none of them.
+COMMANDS = {
+    "resolve": ("resolve:resolve", "The matching driver, CUDA, cuDNN and NCCL for a GPU, with reasons."),
+    "catalog": ("catalog:catalog", "Look into the catalog of GPUs and releases."),
+    "record": ("record:record", "Record the raw state of hosts, changing nothing."),
+    "audit": ("audit:audit", "Judge hosts or saved recordings, changing nothing."),
+    "topology": ("topology:topology", "GPU and NIC topology of a host."),
+    "plan": ("plan:plan", "Show what bootstrap would change."),
+    "bootstrap": ("bootstrap:bootstrap", "Take hosts from an address to proven GPU servers."),
+    "verify": ("verify:verify", "Prove a host's behaviour from outside."),
+    "lab": ("lab:lab", "Lab hosts on this machine, with a GPU double."),
+}
+INTERRUPTED = 130
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        module, attribute = COMMANDS[name][0].split(":")
+        command: click.Command = getattr(importlib.import_module(f"provision.cli.{module}"), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_) for name, (_, help_) in COMMANDS.items()])
+
+
+@click.group(
+    cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}
+)
+@click.version_option(__version__, prog_name="gpu-provision")
+def cli() -> None:
+    """Take GPU servers from an address to proven fit for training, and tell the truth about those that others
+    set up.
+
+    HOST is a host or group of the inventory, a lab host, `lab`, `local`, or [user@]address[:port].
+    """
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command and leave with the contract's exit code: never a traceback for a known failure."""
+    try:
+        # Outside standalone mode click returns what a command returns, and the status of ctx.exit().
+        code: Any = cli.main(args=arguments, prog_name="gpu-provision", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        _say("interrupted")
+        sys.exit(INTERRUPTED)
+    except click.ClickException as e:
+        e.show()
+        sys.exit(e.exit_code)
+    except Failure as e:
+        _say(str(e))
+        sys.exit(e.exit_code)
+    except KeyboardInterrupt:
+        _say("interrupted")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader went away (`| head`): nothing to say, and Python must not try again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _say(text: str) -> None:
+    click.echo(f"gpu-provision: {text}", err=True)

@@ -1,0 +1,108 @@
+"""Hosts and variables of a user's Ansible inventory, read by Ansible itself: any plugin, vault included."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import Usage
+from .declared import declared
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class InventoryHost:
+    """One host of the inventory: its variables as Ansible computes them, templates resolved."""
+
+    name: str
+    groups: tuple[str, ...]
+    variables: Mapping[str, Any]
+
+
+class Inventory:
+    """An inventory file or directory with the group_vars and host_vars beside it."""
+
+    def __init__(self, source: str, vault_password_file: str | None = None) -> None:
+        """Raises Usage where the inventory, or the vault password, cannot be read."""
+        if not Path(source).exists() and "," not in source:
+            raise Usage(f"inventory {source}: no such file or directory")
+        _own_settings()
+        from ansible.errors import AnsibleError
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+        from ansible.parsing.vault import get_file_vault_secret
+        from ansible.vars.manager import VariableManager
+
+        self._source, self._failure = source, AnsibleError
+        loader = DataLoader()
+        try:
+            if vault_password_file:
+                secret = get_file_vault_secret(filename=vault_password_file, loader=loader)
+                secret.load()
+                loader.set_vault_secrets([("default", secret)])
+            self._manager = InventoryManager(loader=loader, sources=[source])
+            self._variables = VariableManager(loader=loader, inventory=self._manager)
+        except AnsibleError as e:
+            raise Usage(f"inventory {source}: {_plain(e)}") from e
+        self._loader = loader
+
+    def names(self) -> tuple[str, ...]:
+        """Every host and group that can be asked for."""
+        return (*self._manager.hosts, *self._manager.groups)
+
+    def hosts(self, pattern: str) -> tuple[InventoryHost, ...]:
+        """The host, or the hosts of the group, of exactly that name; empty where there is none.
+
+        Raises Usage where a variable cannot be read (a vault without its password, a broken template).
+        """
+        if pattern in self._manager.groups:
+            names = [h.name for h in self._manager.groups[pattern].get_hosts()]
+        elif pattern in self._manager.hosts:
+            names = [pattern]
+        else:
+            return ()
+        return tuple(self._host(name) for name in names)
+
+    def _host(self, name: str) -> InventoryHost:
+        from ansible.template import Templar
+
+        host = self._manager.get_host(name)
+        try:
+            raw = self._variables.get_vars(host=host)
+            templar = Templar(loader=self._loader, variables=raw)
+            # Only what we read is resolved: a stranger's variable may need a lookup that we must not run.
+            values = {
+                k: templar.template(v) if k in declared() or k.startswith("ansible_") else v
+                for k, v in raw.items()
+                if k not in _MAGIC
+            }
+        except self._failure as e:
+            raise Usage(f"inventory {self._source}: {_plain(e)}", host=name) from e
+        return InventoryHost(name, tuple(g.name for g in host.get_groups()), values)
+
+
+# What Ansible adds to every host's variables by itself; none of it says what a host is meant to be.
+_MAGIC = frozenset(
+    (
+        *("ansible_check_mode", "ansible_config_file", "ansible_diff_mode", "ansible_facts", "ansible_forks"),
+        *("ansible_inventory_sources", "ansible_limit", "ansible_playbook_python", "ansible_run_tags"),
+        *("ansible_skip_tags", "ansible_verbosity", "ansible_version", "group_names", "groups", "hostvars"),
+        *("inventory_dir", "inventory_file", "inventory_hostname", "inventory_hostname_short", "omit"),
+        *("playbook_dir", "vars"),
+    )
+)
+
+
+def _own_settings() -> None:
+    """Ansible reads its settings when it is first imported: the user's must not change what we read."""
+    for name in [n for n in os.environ if n.startswith("ANSIBLE_")]:
+        del os.environ[name]
+    os.environ["ANSIBLE_CONFIG"] = str(Path(__file__).with_name("ansible.cfg"))
+
+
+def _plain(error: Exception) -> str:
+    return " ".join(str(getattr(error, "message", error)).split())

@@ -1,0 +1,32 @@
+"""`--set VARIABLE=VALUE`: YAML values, `@FILE` reads the value from a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from ..errors import Usage
+from .declared import Loader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def parse(assignments: Iterable[str]) -> dict[str, Any]:
+    """Variables by name. Raises Usage where one is no assignment, no YAML, or names a missing file."""
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals or not name.strip():
+            raise Usage(f"--set {assignment!r} is no VARIABLE=VALUE")
+        try:
+            if text.startswith("@"):
+                text = Path(text[1:]).read_text(encoding="utf-8")
+            values[name.strip()] = yaml.load(text, Loader)
+        except OSError as e:
+            raise Usage(f"--set {name}: {e.filename}: {e.strerror}") from e
+        except yaml.YAMLError as e:
+            raise Usage(f"--set {name}: the value is not YAML: {getattr(e, 'problem', e)}") from e
+    return values

@@ -1,0 +1,69 @@
+"""Variables are checked before a host is touched: unknown and near-miss names, types, choices, shapes."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from .declared import Variable, declared, roles
+from .shapes import SHAPES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+# How alike two names must be before one counts as a misspelling of the other; difflib's own default
+# for close matches is 0.6, which pairs names that merely share a prefix.
+ALIKE = 0.85
+
+
+def unknown_names(names: Iterable[str], *, foreign_allowed: bool) -> list[str]:
+    """One sentence for each name that is none of ours but was meant to be.
+
+    An inventory may hold variables of other roles (`foreign_allowed`): there only names that begin
+    with a role of ours, or nearly are one of our variables, are errors. Elsewhere every unknown name is.
+    """
+    known = declared()
+    errors = []
+    for name in names:
+        if name in known or name in PROFILE_VARIABLES:
+            continue
+        near = difflib.get_close_matches(name, known, n=1, cutoff=ALIKE if foreign_allowed else 0.6)
+        ours = any(name.startswith(f"{role}_") for role in roles())
+        if near or ours or not foreign_allowed:
+            hint = f"; did you mean {near[0]}?" if near else ""
+            errors.append(f"unknown variable {name}{hint}")
+    return errors
+
+
+def wrong_values(values: Mapping[str, Any]) -> list[str]:
+    """One sentence for each declared variable whose value is of the wrong type or shape."""
+    # Ansible's own validator: the command and the role can then never disagree about a type.
+    from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+    errors = []
+    for name, value in values.items():
+        variable = declared().get(name)
+        if variable is None or (value is None and variable.default is None):
+            continue
+        result = ArgumentSpecValidator({name: _checkable(variable)}).validate({name: value})
+        if result.error_messages:
+            errors.append(f"{name}: {result.error_messages[0].removeprefix(f'{name}: ')}")
+        elif name in SHAPES and (problem := SHAPES[name](value)):
+            errors.append(f"{name}: {problem}")
+    return errors
+
+
+def _checkable(variable: Variable) -> dict[str, Any]:
+    """The spec without what only documents it."""
+    return _strip(variable.spec)
+
+
+def _strip(spec: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {k: v for k, v in spec.items() if k in ("type", "elements", "choices", "required", "no_log")}
+    if options := spec.get("options"):
+        kept["options"] = {name: _strip(sub) for name, sub in options.items()}
+    return kept
+
+
+# Variables that are the profile's own, not a role's.
+PROFILE_VARIABLES = frozenset({"required_controls"})

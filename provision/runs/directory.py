@@ -1,0 +1,79 @@
+"""The run directory: what was planned, what happened, what came of it. Nobody else can read it."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+from platformdirs import user_state_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+    from pathlib import Path
+
+STATE_FILE = "state.json"
+
+
+class RunDirectory:
+    """One run's files below the user's state directory (`$XDG_STATE_HOME/gpu-provision/runs`)."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def new(cls, command: str, now: datetime) -> RunDirectory:
+        """A fresh directory, mode 0700. Raises OSError where it cannot be made."""
+        runs = _runs()
+        runs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        stem = f"{now:%Y%m%dT%H%M%SZ}-{command}"
+        for name in _candidates(stem):
+            try:
+                (runs / name).mkdir(mode=0o700)
+            except FileExistsError:
+                continue
+            return cls(runs / name)
+        raise AssertionError("the candidates do not end")
+
+    @classmethod
+    def last(cls, command: str) -> RunDirectory | None:
+        """The newest run of this command that got as far as naming its hosts' states."""
+        found = sorted(_runs().glob(f"*-{command}*/{STATE_FILE}")) if _runs().is_dir() else []
+        return cls(found[-1].parent) if found else None
+
+    def write(self, name: str, document: Mapping[str, Any]) -> None:
+        """A JSON file, whole or not at all."""
+        file = self.path / name
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        fresh = file.with_suffix(".new")
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            json.dump(document, out, indent=1)
+        fresh.replace(file)
+
+    def states(self) -> Mapping[str, str]:
+        """Each host's state as this run last knew it."""
+        document = json.loads((self.path / STATE_FILE).read_text(encoding="utf-8"))
+        hosts: dict[str, str] = document["hosts"]
+        return hosts
+
+    def write_states(self, states: Mapping[str, str]) -> None:
+        self.write(STATE_FILE, {"hosts": dict(states)})
+
+
+def _candidates(stem: str) -> Iterator[str]:
+    yield stem
+    number = 2
+    while True:
+        yield f"{stem}-{number}"
+        number += 1
+
+
+def _runs() -> Path:
+    return user_state_path("gpu-provision") / "runs"
+
+
+def file_name(host: str) -> str:
+    """A host's name as part of a file name; addresses may hold characters that a path must not."""
+    return "".join(c if c.isalnum() or c in "-._@" else "_" for c in host)

@@ -1,0 +1,121 @@
+"""Many hosts side by side, each over one connection that stays open for the run."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from provision.errors import Failure
+from provision.transport import child, local, ssh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import TracebackType
+
+    from .managed import Managed
+
+T = TypeVar("T")
+Session = ssh.Session | local.Local
+
+
+class Line:
+    """One host and the session that leads to it."""
+
+    def __init__(self, managed: Managed, control_dir: Path) -> None:
+        self.managed = managed
+        self._control_dir = control_dir
+        self.session = self._new()
+
+    @property
+    def name(self) -> str:
+        return self.managed.name
+
+    @property
+    def control_path(self) -> Path | None:
+        """Where OpenSSH's shared connection lies; None for this machine."""
+        return None if isinstance(self.session, local.Local) else self.session.control_path
+
+    def accept(self, managed: Managed) -> None:
+        """Go on with another way in: a key now accepted, a first contact made."""
+        self.session.close()
+        self.managed = managed
+        self.session = self._new()
+
+    def again(self) -> None:
+        """A new connection, after a reboot ended the old one."""
+        self.accept(self.managed)
+
+    def _new(self) -> Session:
+        if self.managed.target.local:
+            return local.Local(self.managed.secrets.sudo)
+        return ssh.Session(self.managed.target, self._control_dir, self.managed.secrets.sudo)
+
+
+class Fleet:
+    """The lines to all hosts of a run. Leaving it closes every connection."""
+
+    def __init__(self, hosts: Iterable[Managed], forks: int) -> None:
+        self._forks = forks
+        self._stack = ExitStack()
+        # Short, because a control socket's path may have 104 bytes.
+        self.control_dir = Path(mkdtemp(prefix="gp-", dir="/tmp"))
+        self.lines = {host.name: Line(host, self.control_dir) for host in hosts}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self.each(lambda line: line.session.close())
+        for left in self.control_dir.iterdir():
+            left.unlink(missing_ok=True)
+        self.control_dir.rmdir()
+
+    def each(self, do: Callable[[Line], T], names: Iterable[str] | None = None) -> Mapping[str, T | Failure]:
+        """Do something with each line (of `names`, or all) side by side; a Failure is that host's result."""
+        lines = [self.lines[name] for name in (self.lines if names is None else names)]
+        if not lines:
+            return {}
+
+        def one(line: Line) -> T | Failure:
+            try:
+                return do(line)
+            except Failure as e:
+                return e
+
+        with ThreadPoolExecutor(max_workers=min(self._forks, len(lines))) as pool:
+            try:
+                return dict(zip([line.name for line in lines], pool.map(one, lines), strict=True))
+            except BaseException:
+                # Ctrl-C comes to this thread alone; the others wait for their ssh until it is ended.
+                pool.shutdown(wait=False, cancel_futures=True)
+                child.stop_all()
+                raise
+
+    def open(self, ask: Callable[[str], bool] | None = None) -> Mapping[str, Failure]:
+        """Connect to every host; what is returned is why some could not be reached.
+
+        `ask` is put the question where a host's key is not known and a person is there to answer.
+        """
+        failed = {name: e for name, e in self.each(lambda line: line.session.open()).items() if e is not None}
+        for name, e in list(failed.items()):
+            if ask and isinstance(e, ssh.UnknownHostKey) and e.key and ask(_question(name, e)):
+                line = self.lines[name]
+                target = replace(line.managed.target, host_key=e.key.fingerprint)
+                line.accept(replace(line.managed, target=target))
+                again = self.each(lambda line: line.session.open(), [name])[name]
+                if again is None:
+                    del failed[name]
+                else:
+                    failed[name] = again
+        return failed
+
+
+def _question(name: str, e: ssh.UnknownHostKey) -> str:
+    assert e.key is not None
+    return f"{name} is not known yet; it offers {e.key.kind} {e.key.fingerprint}. Is that its key?"

@@ -1,0 +1,102 @@
+"""One host on its way through a run: what is known of it now, and how it came to be so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from provision.controls.model import Disrupts, Status
+from provision.converge.result import Outcome, State
+from provision.report.model import UNREACHED, HostRun
+
+if TYPE_CHECKING:
+    from provision.converge.result import HostResult
+    from provision.errors import Failure
+    from provision.plan.model import Plan
+    from provision.verify.result import Check
+
+    from .look import Look
+
+
+@dataclass
+class Traveller:
+    """The mutable state of one host in a run; `finished()` makes the report's record of it."""
+
+    name: str
+    resume: str
+    look: Look | None = None
+    plan: Plan | None = None
+    planned: list[str] = field(default_factory=list)
+    passes: list[HostResult] = field(default_factory=list)
+    checks: tuple[Check, ...] = ()
+    failure: Failure | None = None
+    reached: bool = False
+    reboot: str = ""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether there is something to run on it now."""
+        return self.failure is None and not self.reboot and bool(self.plan and self.plan.steps)
+
+    @property
+    def ran(self) -> frozenset[str]:
+        return frozenset(role for result in self.passes for role in result.roles_done)
+
+    @property
+    def state(self) -> str:
+        """The state that the host is in now, by its contract name."""
+        if not self.reached:
+            return UNREACHED
+        last = self.passes[-1] if self.passes else None
+        if last is None:
+            return (
+                str(State.UNTOUCHED)
+                if self.failure or self.plan is None or not self.plan.empty
+                else str(State.DONE)
+            )
+        if last.outcome is not Outcome.DONE:
+            earlier = any(result.changed for result in self.passes[:-1])
+            return str(State.PARTIAL if earlier else last.state)
+        return str(State.PARTIAL if self.failure or self.reboot or not self._plan_done else State.DONE)
+
+    @property
+    def _plan_done(self) -> bool:
+        return bool(self.plan and self.plan.empty)
+
+    def left_failing(self) -> list[str]:
+        """Controls that a role which ran should have mended and did not."""
+        if self.look is None:
+            return []
+        return [
+            f"{f.control} (expected {f.expected}, is {f.actual})"
+            for f in self.look.findings
+            if f.role in self.ran and f.status is Status.FAIL and not f.waived
+        ]
+
+    def waits_for_reboot(self) -> str:
+        """What only a reboot will make true, of the roles that ran; empty where nothing is left to one."""
+        if self.look is None:
+            return ""
+        left = [
+            f.title
+            for f in self.look.findings
+            if f.role in self.ran
+            and f.status is Status.FAIL
+            and f.disrupts is Disrupts.REBOOT
+            and not f.waived
+        ]
+        return "; ".join(left)
+
+    def finished(self) -> HostRun:
+        state = self.state
+        return HostRun(
+            host=self.name,
+            state=state,
+            planned=tuple(dict.fromkeys(self.planned)),
+            passes=tuple(self.passes),
+            judgement=self.look.judgement if self.look else None,
+            checks=self.checks,
+            trouble=str(self.failure) if self.failure else None,
+            resume=self.resume if state == State.PARTIAL else "",
+            reboot=self.reboot,
+        )

@@ -1,0 +1,51 @@
+"""A look at a host: its recording, and what the profile and the catalog make of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING
+
+from provision.controls.model import Finding, Judged
+from provision.report.model import Judgement
+
+if TYPE_CHECKING:
+    from provision.profile.model import Profile
+    from provision.recording.model import Recording
+
+    from .fleet import Line
+
+
+@dataclass(frozen=True)
+class Look:
+    """One host at one time. Everything in it follows from the recording, the profile and the date."""
+
+    recording: Recording
+    judged: Judged
+    findings: tuple[Finding, ...]
+
+    @property
+    def judgement(self) -> Judgement:
+        return Judgement(
+            self.recording.host, self.findings, self.judged.stack, as_root=self.recording.as_root
+        )
+
+
+def look(line: Line, today: date | None = None) -> Look:
+    """Record and judge a host over its open session. Raises Unreached where it gives no whole answer."""
+    from provision.recording.remote import record
+
+    recording = record(line.session, target=line.managed.target)
+    return judge(recording, line.managed.profile, today)
+
+
+def judge(recording: Recording, profile: Profile, today: date | None = None) -> Look:
+    """Judge a recording, taken now or years ago; `today` is the day the catalog's dates are held against."""
+    from provision import controls
+    from provision.catalog.host import stack_for
+    from provision.facts import Facts
+
+    facts = Facts(recording)
+    stack = stack_for(facts, profile, today or date.today())
+    judged = Judged(facts, profile, stack)
+    return Look(recording, judged, controls.judge(facts, profile, stack))

@@ -1,0 +1,32 @@
+"""A host as a run manages it: where it is, what it is meant to be, and the secrets that lead in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from provision.profile.model import Profile
+    from provision.transport.target import Target
+
+
+@dataclass(frozen=True)
+class Secrets:
+    """Passwords that the user gave. They are never printed, not even by an error that shows this object."""
+
+    login: str | None = field(default=None, repr=False)
+    sudo: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True)
+class Managed:
+    """One host of a run. `groups` are those of the inventory that it is in."""
+
+    target: Target
+    profile: Profile
+    groups: tuple[str, ...] = ()
+    secrets: Secrets = Secrets()
+
+    @property
+    def name(self) -> str:
+        return self.target.name

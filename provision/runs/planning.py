@@ -1,0 +1,48 @@
+"""Plan: what bootstrap would do, without doing it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from provision.errors import Failure
+from provision.plan.make import make
+from provision.profile.tree import role_order
+
+from .arriving import arrive, travellers_of
+from .fleet import Fleet
+from .preflight import preflight
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from .host import Traveller
+    from .managed import Managed
+
+
+def plan(
+    hosts: Sequence[Managed], *, forks: int = 20, ask: Callable[[str], bool] | None = None
+) -> tuple[Traveller, ...]:
+    """Each host with its plan, or with the failure that keeps it from having one."""
+    travellers = travellers_of(host.name for host in hosts)
+    with Fleet(hosts, forks) as fleet:
+        plan_all(fleet, travellers, ask)
+    return tuple(travellers.values())
+
+
+def plan_all(fleet: Fleet, travellers: Mapping[str, Traveller], ask: Callable[[str], bool] | None) -> None:
+    """Connect, record, judge and plan every host."""
+    arrive(fleet, travellers, ask)
+    for traveller in travellers.values():
+        if traveller.look and traveller.failure is None:
+            traveller.failure = preflight(traveller.name, traveller.look)
+        if traveller.look and traveller.failure is None:
+            make_plan(traveller)
+
+
+def make_plan(traveller: Traveller) -> None:
+    """Plan a host from its last look; a refused plan is its failure."""
+    assert traveller.look is not None
+    seen = traveller.look
+    traveller.plan = make(traveller.name, seen.judged, seen.findings, role_order())
+    if traveller.plan.refused:
+        traveller.failure = Failure("; ".join(traveller.plan.refused), host=traveller.name)

@@ -1,0 +1,68 @@
+"""What must hold on a host before anything is changed there; each miss is a Failure that says what to do."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from provision.converge import minimum_python
+from provision.errors import Failure, Unreached, Usage
+from provision.facts.known import Absent, Unknown
+
+if TYPE_CHECKING:
+    from provision.facts import Facts
+
+    from .look import Look
+
+
+def preflight(host: str, look: Look) -> Failure | None:
+    """The first reason why this host must not be converged, or None."""
+    facts = look.judged.facts
+    checks = (_system(facts), _systemd(facts), _python(facts), _rights(look))
+    found = next((problem for problem in checks if problem), None)
+    return type(found)(found.says, host=host, do=found.do) if found else None
+
+
+def _system(facts: Facts) -> Failure | None:
+    from provision.catalog.tables import catalog
+
+    if isinstance(facts.os, Unknown):
+        return Unreached(f"its operating system is unknown: {facts.os.reason}")
+    if facts.os.code in catalog().distributions:
+        return None
+    known = ", ".join(sorted(catalog().distributions))
+    return Usage(f"{facts.os.pretty or facts.os.code} is not supported", do=f"supported: {known}")
+
+
+def _systemd(facts: Facts) -> Failure | None:
+    if isinstance(facts.units, Absent):
+        return Usage(
+            "systemd does not run here, and every role needs it",
+            do="a container's driver belongs to the machine that runs it: give that machine's address",
+        )
+    return None
+
+
+def _python(facts: Facts) -> Failure | None:
+    needed = minimum_python()
+    if isinstance(facts.python, Unknown | Absent):
+        why = facts.python.reason if isinstance(facts.python, Unknown) else "none is installed"
+        return Unreached(f"no usable Python: {why}", do="install python3 there; an audit needs none")
+    if facts.python[: len(needed)] < needed:
+        has, wants = (".".join(map(str, v)) for v in (facts.python, needed))
+        return Unreached(
+            f"it has Python {has}; Ansible needs {wants} or newer to change it",
+            do="audit works all the same; to converge, install a newer Python beside it",
+        )
+    return None
+
+
+def _rights(look: Look) -> Failure | None:
+    if look.recording.as_root:
+        return None
+    rights = look.judged.facts.rights
+    user = "the login user" if isinstance(rights, Unknown) else rights.user
+    says = look.recording.answer("rights").raw.get("says")
+    return Unreached(
+        f"{user} has no root rights there{f' ({says})' if says else ''}",
+        do="if sudo asks for a password, give it with --ask-become-pass or --become-password-fd",
+    )

@@ -1,0 +1,55 @@
+"""Verify as a step of a run: each host's behaviour proven over the session that is open."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from provision.transport.local import Local
+from provision.verify.result import Check, Started
+from provision.verify.run import verify
+from provision.verify.subject import Subject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from provision.report.progress import Progress
+
+    from .fleet import Fleet, Line
+    from .host import Traveller
+
+
+def prove(
+    fleet: Fleet,
+    travellers: Sequence[Traveller],
+    run_dir: Path,
+    *,
+    progress: Progress,
+    forks: int,
+    disruptive: bool = False,
+) -> None:
+    """Run the suite against these hosts and keep each host's checks with it."""
+    if not travellers:
+        return
+
+    def tell(event: Started | Check) -> None:
+        if isinstance(event, Started):
+            progress.step(event.host, "verify", event.title)
+
+    subjects = [_subject(fleet.lines[t.name], t) for t in travellers]
+    result = verify(subjects, run_dir, disruptive=disruptive, on_event=tell, forks=forks)
+    for traveller in travellers:
+        traveller.checks = result.checks[traveller.name]
+
+
+def _subject(line: Line, traveller: Traveller) -> Subject:
+    assert traveller.look is not None
+    managed, session = line.managed, line.session
+    return Subject(
+        target=managed.target if isinstance(session, Local) else session.target,
+        profile=managed.profile,
+        stack=traveller.look.judged.stack,
+        recording=traveller.look.recording,
+        control_path=line.control_path,
+        sudo_password=managed.secrets.sudo,
+    )

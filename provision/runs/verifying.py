@@ -1,0 +1,36 @@
+"""Verify by itself: a look for what the host is meant to show, then the suite."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .arriving import arrive, travellers_of
+from .fleet import Fleet
+from .proving import prove
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from provision.report.progress import Progress
+
+    from .directory import RunDirectory
+    from .host import Traveller
+    from .managed import Managed
+
+
+def verify(
+    hosts: Sequence[Managed],
+    directory: RunDirectory,
+    *,
+    progress: Progress,
+    forks: int = 20,
+    disruptive: bool = False,
+    ask: Callable[[str], bool] | None = None,
+) -> tuple[Traveller, ...]:
+    """Each host with its checks, or with the failure that kept it from being tried."""
+    travellers = travellers_of(host.name for host in hosts)
+    with Fleet(hosts, forks) as fleet:
+        arrive(fleet, travellers, ask)
+        ready = [t for t in travellers.values() if t.look]
+        prove(fleet, ready, directory.path, progress=progress, forks=forks, disruptive=disruptive)
+    return tuple(travellers.values())
