@@ -152,7 +152,7 @@ _FLAGS = {"-J": "ProxyJump", "-i": "IdentityFile", "-F": "Include", "-p": "Port"
 
 
 def _of_groups(groups: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
-    """Without --profile: the preset that one of the host's groups is named after, else the roles' defaults."""
+    """Without --profile: the preset that a group of the host's is named after, else the roles' defaults."""
     from provision.profile import presets
 
     named = [group for group in groups if group in presets.names()]

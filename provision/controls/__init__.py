@@ -1,4 +1,4 @@
-"""Pure rules, a module a subject: (facts, profile, stack) -> finding. A module here registers its controls."""
+"""Pure rules, a module a subject: (facts, profile, stack) -> finding. Each registers its controls."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def all_controls() -> Mapping[str, Control]:
 
 
 def judge(facts: Facts, profile: Profile, stack: Stack | Unknown) -> tuple[Finding, ...]:
-    """All findings of one host, in order of name. The profile may require controls that do not by themselves."""
+    """All findings of one host, in order of name. A profile may require controls that are not by themselves."""
     host = Judged(facts, profile, stack)
     return tuple(
         with_required(found, True) if found.control in profile.required_controls else found
