@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from provision.lab.double import parse_gpus
@@ -13,6 +12,8 @@ from provision.lab.double.host.world import World
 from provision.lab.double.machine import build
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 KERNEL = "6.1.0-57-amd64"

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from double_world import Host
 
 from provision.lab.double.host import modules, nvml
 from provision.lab.double.host.csv import SYNONYMS
 from provision.lab.double.host.faults import clear, switch
-
-from double_world import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable

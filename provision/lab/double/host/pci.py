@@ -88,8 +88,8 @@ def _files(device: Device, *, width: int) -> dict[str, str]:
         "numa_node": f"{device['numa']}\n",
         "local_cpulist": f"{device['cpus']}\n",
         "label": f"{MARK}: {device['label']}\n",
-        "modalias": f"pci:v{vendor:0>8}d{product:0>8}sv{sub[0]:0>8}sd{sub[1]:0>8}".upper().replace(
-            "PCI:V", "pci:v"
+        "modalias": "pci:v{:0>8}d{:0>8}sv{:0>8}sd{:0>8}".format(
+            *(word.upper() for word in (vendor, product, *sub))
         )
         + f"bc{kind[:2]}sc{kind[2:4]}i{kind[4:]}\n",
         "uevent": f"PCI_CLASS={kind.lstrip('0').upper()}\nPCI_ID={vendor.upper()}:{product.upper()}\n"
