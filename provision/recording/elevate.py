@@ -20,14 +20,16 @@ PROMPT = "gpu-provision-password:"
 def main() -> int:
     password, _, rest = sys.stdin.buffer.read().partition(b"\n")
     python = [sys.executable, "-I", "-S", "-B", "-"]
-    shell = ["/bin/sh", "-c", 'echo gpu-provision-elevated; exec "$0" "$@"'] + python
+    shell = ["/bin/sh", "-c", 'echo gpu-provision-elevated; exec "$0" "$@"', *python]
     sudo = subprocess.Popen(
-        ["sudo", "-S", "-p", PROMPT, "--"] + shell,
+        ["sudo", "-S", "-p", PROMPT, "--", *shell],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert sudo.stdin and sudo.stdout and sudo.stderr
+    assert sudo.stdin
+    assert sudo.stdout
+    assert sudo.stderr
     poll = selectors.DefaultSelector()
     poll.register(sudo.stdout, selectors.EVENT_READ, "out")
     poll.register(sudo.stderr, selectors.EVENT_READ, "err")

@@ -33,8 +33,9 @@ class Item:
     one after another, and after one that hangs the rest are not asked. `never_twice`: not asked while
     an earlier process of that name hangs in the kernel. `root`: `denied` without rights, for tools that
     answer wrongly instead of saying so. `host_mounts`: asked outside the read-only view, since it is
-    about mounts. `as_nobody`: run without rights where they are not needed, because the tool writes when it can.
-    `unless_read_only`: further arguments where the read-only view could not be had. `limit` is bytes of output.
+    about mounts. `as_nobody`: run without rights where they are not needed, because the tool writes
+    when it can. `unless_read_only`: further arguments where the read-only view could not be had.
+    `limit` is bytes of output.
     """
 
     name: str
@@ -107,7 +108,7 @@ _COMMANDS: tuple[Item, ...] = (
     command(
         "lvm",
         "lvs --readonly --reportformat json --units b --nosuffix --all "
-        "-o vg_name,vg_uuid,vg_size,vg_free,lv_name,lv_size,lv_attr,segtype,origin,pool_lv,data_percent,devices",
+        "-o vg_name,vg_size,vg_free,lv_name,lv_size,lv_attr,segtype,origin,pool_lv,data_percent,devices",
         root=True,
     ),
     command("lvm.groups", "vgs --readonly --reportformat json --units b --nosuffix", root=True),

@@ -112,11 +112,12 @@ GLOBS: tuple[str, ...] = (
 
 # Names for `apt-cache policy`. Whole names: its patterns cost a pass over all packages each (2.5 s for
 # sixty of them where the names cost 0.1 s), and so does a name with a dot that is not found, which is
-# taken for a regular expression. Names that no archive has are simply not printed. The branches are those of
-# NVIDIA's and Canonical's archives since 390.
-_BRANCHES = words(
-    "390 418 450 460 470 510 515 520 525 530 535 545 550 555 560 565 570 575 580 590 595 600 605 610 615 620 625"
-)
+# taken for a regular expression. Names that no archive has are simply not printed. The branches are
+# those of NVIDIA's and Canonical's archives since 390.
+_BRANCHES = words("""
+    390 418 450 460 470 510 515 520 525 530 535 545 550 555 560 565 570 575 580 590 595 600 605 610 615
+    620 625
+""")
 _BY_BRANCH = words("""
     nvidia-driver-{} nvidia-driver-{}-open nvidia-driver-{}-server nvidia-driver-{}-server-open
     nvidia-open-{} cuda-drivers-{} nvidia-driver-pinning-{} nvidia-tesla-{}-driver
@@ -128,6 +129,14 @@ _BY_BRANCH = words("""
     libnvidia-compute-{}-server nvidia-fabricmanager-{} nvidia-imex-{} libnvidia-nscq-{}
     linux-modules-nvidia-{}-generic linux-modules-nvidia-{}-open-generic
     linux-modules-nvidia-{}-server-generic linux-modules-nvidia-{}-server-open-generic
+    nvidia-kernel-source-{}-server nvidia-kernel-source-{}-server-open nvidia-kernel-common-{}-server
+    libnvidia-cfg1-{}-server
+""")
+# Debian's older long-term branch, beside the one with the plain names.
+_BY_TESLA_BRANCH = words("""
+    nvidia-tesla-{}-kernel-dkms nvidia-tesla-{}-kernel-support nvidia-tesla-{}-alternative nvidia-tesla-{}-smi
+    libnvidia-tesla-{}-ml1 libnvidia-tesla-{}-cfg1 libnvidia-tesla-{}-cuda1
+    libnvidia-tesla-{}-ptxjitcompiler1 libnvidia-tesla-{}-pkcs11-openssl3
 """)
 _CUDA = [
     f"{major}-{minor}" for major, last in ((11, 8), (12, 9), (13, 9), (14, 2)) for minor in range(last + 1)
@@ -142,6 +151,8 @@ POLICY: tuple[str, ...] = (
         nvidia-container-toolkit-base nvidia-container-runtime nvidia-docker2 libnvidia-container1
         libnvidia-container-tools nvidia-cuda-toolkit nvidia-cudnn libnvidia-compute libnvidia-nscq
         libnvsdm nvlsm libnvidia-ml1 libcuda1 cuda-drivers cuda-toolkit cuda-keyring libnccl2 libnccl-dev
+        nvidia-open-kernel-support nvidia-legacy-check libnvidia-cfg1 libnvidia-ptxjitcompiler1
+        libnvidia-pkcs11-openssl3 firmware-nvidia-tesla-535-gsp
         libcudnn8 libcudnn8-dev cudnn
     """),
     *(name.format(n) for n in (11, 12, 13, 14) for name in ("cuda-toolkit-{}", "cudnn9-cuda-{}")),
@@ -153,6 +164,7 @@ POLICY: tuple[str, ...] = (
     ),
     *(name.format(n) for n in _CUDA for name in ("cuda-toolkit-{}", "cuda-compat-{}")),
     *(name.format(branch) for branch in _BRANCHES for name in _BY_BRANCH),
+    *(name.format(branch) for branch in ("470", "535") for name in _BY_TESLA_BRANCH),
     *words("""
         datacenter-gpu-manager datacenter-gpu-manager-4-core datacenter-gpu-manager-4-cuda12
         datacenter-gpu-manager-4-cuda13 nsight-systems nsight-systems-cli nsight-compute docker.io

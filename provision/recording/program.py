@@ -27,29 +27,13 @@ _PYTHONS = (
 )
 NO_PYTHON = "there is no Python 3.6 or newer on the host"
 
-# The text stands in single quotes on the command line of whatever login shell the user has (fish and
-# csh too), so it has no single quote, backslash, exclamation mark or newline.
-_FIND = (
-    "PATH=$PATH:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin; LC_ALL=C; export PATH LC_ALL; p=; "
-    'for c in {pythons}; do v=$("$c" -V 2>&1) || continue; case $v in '
-    '"Python 3."[6-9]*|"Python 3."[1-9][0-9]*) p=$(command -v "$c"); break;; esac; done; '
-)
-_RUN = '"$p" -I -S -B -'
-# What `sh` alone can tell. Each answer is hexadecimal, framed by its name and exit code.
-_WITHOUT = (
-    'q() {{ n=$1; shift; o=$( {{ "$@" 2>/dev/null; echo "=$?"; }} | od -An -v -tx1 | tr -d " [:space:]"); '
-    'echo; echo "{mark} {token} $n $o"; }}; '
-    "f() {{ test -r $1 && q $2 cat $1; }}; "
-    'if [ -z "$p" ] || [ $r = {too_old} ]; then f /etc/os-release os-release; q uname uname -a; q rights id -un; '
-    'q python sh -c "python3 -V 2>&1 || python -V 2>&1"; q virtualization systemd-detect-virt; '
-    "f /proc/modules lsmod; f /proc/mdstat mdstat; f /proc/meminfo memory; "
-    "q dmesg dmesg; q lspci lspci -Dnnk; q ip.addresses ip -j addr; q ip.links ip -j -d link; q findmnt findmnt -J; "
-    "for x in {files}; do f $x file:$x; done; "
-    'echo; echo "{mark} {token} end"; fi'
-)
+# What a host without Python is asked for beside the questions in launch.sh; nothing that can hold a secret.
 _PLAIN_FILES = (
-    "/proc/driver/nvidia/version /sys/module/nvidia/version /etc/nccl.conf /proc/cmdline /run/reboot-required "
-    "/proc/sys/kernel/random/boot_id"
+    "/proc/driver/nvidia/version",
+    "/sys/module/nvidia/version",
+    "/etc/nccl.conf",
+    "/run/reboot-required",
+    "/proc/sys/kernel/random/boot_id",
 )
 
 
@@ -59,7 +43,7 @@ class NoAnswer(ValueError):
 
 @dataclass(frozen=True)
 class Program:
-    """`argv` to run on the host with `stdin`; the answer is in standard output, between lines with `token`."""
+    """`argv` to run on the host with `stdin`; the answer stands between lines of stdout that have `token`."""
 
     argv: tuple[str, ...]
     stdin: bytes
@@ -73,22 +57,28 @@ def program(*, sudo: bool = True, sudo_password: str | None = None) -> Program:
     `become` decides there). With `sudo_password`, sudo is given the password, on standard input only.
     """
     token = secrets.token_hex(8)
-    find = _FIND.format(pythons=_PYTHONS)
-    without = _WITHOUT.format(mark=MARK, token=token, too_old=_TOO_OLD, files=_PLAIN_FILES)
     stdin = _source(token)
-    if not sudo:
-        run = f"{_RUN}; r=$?"
-    elif sudo_password is not None:
-        helper = (HERE / "elevate.py").read_bytes().hex()
-        elevate = f'"$p" -I -S -B -c "import sys;exec(bytes.fromhex(sys.argv[1]))" {helper}'
-        # Root needs no sudo: the password's line is taken off by the shell, which reads no further.
-        run = f'if [ "$(id -u)" = 0 ]; then IFS= read -r w; {_RUN}; r=$?; else {elevate}; r=$?; fi'
+    rights = "sudo" if sudo else "own"
+    if sudo_password is not None:
+        rights = "password"
         stdin = sudo_password.encode() + b"\n" + stdin
-    else:
-        # `sudo -n` reads nothing when it refuses, so the program is still there for the second try.
-        run = f'if [ "$(id -u)" = 0 ]; then {_RUN}; r=$?; else sudo -n -- {_RUN} || {_RUN}; r=$?; fi'
-    text = f'{find}r=0; if [ -n "$p" ]; then {run}; fi; {without}'
+    filled = {
+        "PYTHONS": _PYTHONS,
+        "RIGHTS": rights,
+        "ELEVATE": (HERE / "elevate.py").read_bytes().hex() if rights == "password" else "none",
+        "MARK": MARK,
+        "TOKEN": token,
+        "TOO_OLD": str(_TOO_OLD),
+        "FILES": " ".join(_PLAIN_FILES),
+    }
+    text = re.sub(r"@([A-Z_]+)@", lambda found: filled[found[1]], _launcher())
     return Program(("/bin/sh", "-c", text), stdin, token)
+
+
+@functools.cache
+def _launcher() -> str:
+    lines = [line.strip() for line in (HERE / "launch.sh").read_text(encoding="utf-8").splitlines()]
+    return " ".join(line for line in lines if line and not line.startswith("#"))
 
 
 def sources() -> list[tuple[str, str]]:

@@ -33,7 +33,10 @@ class Completed:
 
 
 class TimedOut(Exception):
-    """The child did not end within its limit; it and its group were killed. Seconds, and what it had said on stderr."""
+    """The child did not end within its limit; it and its group were killed.
+
+    `seconds` is that limit, `stderr` what it had said until then.
+    """
 
     def __init__(self, seconds: float, stderr: bytes) -> None:
         super().__init__(f"no end within {seconds:g} s")
@@ -45,8 +48,11 @@ _lock = threading.Lock()
 
 
 def stop_all() -> None:
-    """Kill every child that runs now, in whichever thread: Ctrl-C reaches the main thread only, and the children
-    are in groups of their own. Their callers see an end by signal."""
+    """Kill every child that runs now, in whichever thread.
+
+    Ctrl-C reaches the main thread only, and the children are in groups of their own. Their callers see
+    an end by signal.
+    """
     with _lock:
         for child in _running:
             _kill(child)

@@ -18,7 +18,8 @@ from .options import destination, options
 if TYPE_CHECKING:
     from .target import Target
 
-# What a host may offer, the best first; one connection offers one kind only (ssh_config(5), HostKeyAlgorithms).
+# What a host may offer, the best first; one connection shows one kind only (ssh_config(5),
+# HostKeyAlgorithms).
 _KINDS = (
     ("ssh-ed25519",),
     ("ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from ..errors import Unreached
-
 from . import child
 
 if TYPE_CHECKING:

@@ -48,5 +48,5 @@ def fresh_args(target: Target) -> list[str]:
 
 
 def destination(target: Target) -> list[str]:
-    """The host's part of the command line; `--` keeps an address that begins with a dash from being an option."""
+    """The host's part of the command line; after `--` an address that begins with a dash is no option."""
     return ["--", target.address]

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..errors import Failure, Unreached, Usage
-
 from . import child, hostkeys
 from .explain import ChangedHostKey, UnknownHostKey, explain
 from .options import CONNECT_SECONDS, destination, fresh_args, options
@@ -57,17 +56,18 @@ class Session:
         self.close()
 
     def open(self) -> None:
-        """Connect and log in. Raises Unreached, or Usage where the host's key is neither known nor allowed."""
+        """Connect and log in.
+
+        Raises Unreached, or UnknownHostKey (a Usage) where the host's key is neither known nor allowed.
+        """
         with self._lock:
             if self._open:
                 return
             self.control_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if self.target.host_key:
                 self.target = pinned(self.target)
-            arguments = [
-                "ssh", "-M", "-N", "-f", "-o", f"ControlPath={self.control_path}", "-o", f"ControlPersist={IDLE_SECONDS}",
-                *options(self.target), *destination(self.target),
-            ]  # fmt: skip
+            master = ["-o", f"ControlPath={self.control_path}", "-o", f"ControlPersist={IDLE_SECONDS}"]
+            arguments = ["ssh", "-M", "-N", "-f", *master, *options(self.target), *destination(self.target)]
             done = self._ssh(arguments, timeout=4 * CONNECT_SECONDS)
             if done.rc != 0:
                 raise explain(done.err, self.target)
@@ -76,7 +76,7 @@ class Session:
     def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
         """Run a command on the host and wait for it, at most `timeout` seconds.
 
-        Its own exit status is in the result. Raises Unreached where the connection is lost or the time is over.
+        Its own exit status is in the result. Raises Unreached where the line is lost or the time is over.
         """
         self.open()
         done = self._ssh([*self._shared(), *destination(self.target), shlex.join(argv)], stdin, timeout)

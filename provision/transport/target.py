@@ -10,9 +10,9 @@ class Target:
     """One host as the user named it.
 
     `name` is what reports call it. `address` is what OpenSSH is given, so aliases of ssh_config work.
-    `options` are further `-o` settings for OpenSSH, as KEY=VALUE; they win over ours, and ours over ssh_config.
-    `accept_new`: an unknown host key is taken and kept, a changed one never. `host_key` is the fingerprint
-    (`SHA256:…`) that the host's key must have. `local` is the machine we run on.
+    `options` are further `-o` settings for OpenSSH, as KEY=VALUE; they win over ours, and ours over
+    ssh_config. `accept_new`: an unknown host key is taken and kept, a changed one never. `host_key`
+    is the fingerprint (`SHA256:…`) that the host's key must have. `local` is the machine we run on.
     """
 
     name: str

@@ -160,11 +160,8 @@ def _password(entry: "List[str]") -> "Dict[str, Any]":
 
 
 def _key_files() -> "List[str]":
-    said = ask(
-        ["sshd", "-T"]
-        + sshd_arguments()
-        + ["-C", "user=root,host=127.0.0.1,addr=127.0.0.1,laddr=127.0.0.1,lport=22"]
-    )
+    somebody = "user=root,host=127.0.0.1,addr=127.0.0.1,laddr=127.0.0.1,lport=22"
+    said = ask(["sshd", "-T", *sshd_arguments(), "-C", somebody])
     found = re.search(r"(?m)^authorizedkeysfile (.+)$", said.get("stdout", ""))
     if found:
         return [] if found.group(1) == "none" else found.group(1).split()

@@ -20,13 +20,37 @@ if MYPY:
     from typing import Any, Callable, Dict
 
 BUILTINS: "Dict[str, Callable[..., Dict[str, Any]]]" = {
-    "file": file, "tail": tail, "pci": pci, "kernels": kernels, "lsmod": lsmod, "secure_boot": secure_boot, "cpu": cpu,
-    "nvidia_devices": nvidia_devices, "nvidia_files": nvidia_files, "nvidia_processes": nvidia_processes,
-    "cuda_installed": cuda_installed, "cdi": cdi, "disks_by_id": disks_by_id, "space": space, "nvme_smart": nvme_smart,
-    "rdma": rdma, "net": net, "sockets": sockets, "firewall": firewall, "sshd_files": sshd_files,
-    "sshd_effective": sshd_effective, "accounts": accounts, "apt_holds": apt_holds, "apt_lists": apt_lists,
-    "package_locks": package_locks, "sysctl": sysctl, "limits": limits, "clock": clock, "dmi": dmi, "rights": rights,
-}  # fmt: skip
+    "file": file,
+    "tail": tail,
+    "pci": pci,
+    "kernels": kernels,
+    "lsmod": lsmod,
+    "secure_boot": secure_boot,
+    "cpu": cpu,
+    "nvidia_devices": nvidia_devices,
+    "nvidia_files": nvidia_files,
+    "nvidia_processes": nvidia_processes,
+    "cuda_installed": cuda_installed,
+    "cdi": cdi,
+    "disks_by_id": disks_by_id,
+    "space": space,
+    "nvme_smart": nvme_smart,
+    "rdma": rdma,
+    "net": net,
+    "sockets": sockets,
+    "firewall": firewall,
+    "sshd_files": sshd_files,
+    "sshd_effective": sshd_effective,
+    "accounts": accounts,
+    "apt_holds": apt_holds,
+    "apt_lists": apt_lists,
+    "package_locks": package_locks,
+    "sysctl": sysctl,
+    "limits": limits,
+    "clock": clock,
+    "dmi": dmi,
+    "rights": rights,
+}
 
 
 def answer_builtin(unit: "Dict[str, Any]") -> "Dict[str, Any]":

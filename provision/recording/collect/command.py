@@ -58,9 +58,15 @@ class Command:
         if path is None:
             raise OSError(errno.ENOENT, "not found")
         self.process = subprocess.Popen(
-            [path, *self.argv[1:]], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env=dict(NICE_ENVIRONMENT, **{TOKEN_VARIABLE: self.token}), cwd="/", start_new_session=True, preexec_fn=before,
-        )  # fmt: skip
+            [path, *self.argv[1:]],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=dict(NICE_ENVIRONMENT, **{TOKEN_VARIABLE: self.token}),
+            cwd="/",
+            start_new_session=True,
+            preexec_fn=before,
+        )
         for stream in ("stdout", "stderr"):
             pipe = getattr(self.process, stream)
             os.set_blocking(pipe.fileno(), False)

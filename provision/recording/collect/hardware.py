@@ -26,9 +26,13 @@ def pci() -> "Dict[str, Any]":
             "numa_node": number(peek(at + "/numa_node")),
         }
         for key, source in (
-            ("vendor", "vendor"), ("device", "device"), ("class", "class"),
-            ("subsystem_vendor", "subsystem_vendor"), ("subsystem_device", "subsystem_device"), ("revision", "revision"),
-        ):  # fmt: skip
+            ("vendor", "vendor"),
+            ("device", "device"),
+            ("class", "class"),
+            ("subsystem_vendor", "subsystem_vendor"),
+            ("subsystem_device", "subsystem_device"),
+            ("revision", "revision"),
+        ):
             text = peek(at + "/" + source)
             row[key] = text[2:] if text and text.startswith("0x") else text
         for key in ("current_link_speed", "current_link_width", "max_link_speed", "max_link_width"):
@@ -50,26 +54,30 @@ def cpu() -> "Dict[str, Any]":
     nodes = []
     for path in glob.glob("/sys/devices/system/node/node[0-9]*"):
         memory = re.search(r"MemTotal:\s+(\d+) kB", peek(path + "/meminfo") or "")
-        nodes.append({
-            "node": int(re.sub(r"\D", "", os.path.basename(path))),
-            "cpus": peek(path + "/cpulist"),
-            "memory_kb": int(memory.group(1)) if memory else None,
-            "distance": peek(path + "/distance"),
-        })  # fmt: skip
+        nodes.append(
+            {
+                "node": int(re.sub(r"\D", "", os.path.basename(path))),
+                "cpus": peek(path + "/cpulist"),
+                "memory_kb": int(memory.group(1)) if memory else None,
+                "distance": peek(path + "/distance"),
+            }
+        )
     first = base + "/cpu0/cpufreq/"
-    return as_json({
-        "model": model.group(1).strip() if model else None,
-        "count": os.cpu_count(),
-        "online": peek(base + "/online"),
-        "sockets": len(set(re.findall(r"(?m)^physical id\s*:\s*(\d+)", information))) or None,
-        "smt": peek(base + "/smt/active"),
-        "governors": governors,
-        "scaling_driver": peek(first + "scaling_driver"),
-        "available_governors": (peek(first + "scaling_available_governors") or "").split(),
-        "energy_preference": peek(first + "energy_performance_preference"),
-        "idle_driver": peek(base + "/cpuidle/current_driver"),
-        "nodes": sorted(nodes, key=lambda row: row["node"]),
-    })  # fmt: skip
+    return as_json(
+        {
+            "model": model.group(1).strip() if model else None,
+            "count": os.cpu_count(),
+            "online": peek(base + "/online"),
+            "sockets": len(set(re.findall(r"(?m)^physical id\s*:\s*(\d+)", information))) or None,
+            "smt": peek(base + "/smt/active"),
+            "governors": governors,
+            "scaling_driver": peek(first + "scaling_driver"),
+            "available_governors": (peek(first + "scaling_available_governors") or "").split(),
+            "energy_preference": peek(first + "energy_performance_preference"),
+            "idle_driver": peek(base + "/cpuidle/current_driver"),
+            "nodes": sorted(nodes, key=lambda row: row["node"]),
+        }
+    )
 
 
 def secure_boot() -> "Dict[str, Any]":

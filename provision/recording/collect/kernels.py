@@ -64,7 +64,11 @@ def nvidia_module(modules: str) -> "Dict[str, Any]":
         key, _, value = line.partition(":")
         values.setdefault(key.strip(), value.strip())
     version = values.get("version") or _version_inside(found[0]) or "unknown"
-    row = {"nvidia_module": version, "nvidia_path": found[0], "nvidia_license": values.get("license")}
+    row: "Dict[str, Any]" = {
+        "nvidia_module": version,
+        "nvidia_path": found[0],
+        "nvidia_license": values.get("license"),
+    }
     row["nvidia_signer"] = values.get("signer")
     if len(found) > 1:
         row["nvidia_more"] = found[1:]

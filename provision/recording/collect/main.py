@@ -80,8 +80,8 @@ def collect(
     running: "List[Tuple[Any, List[Any]]]" = []
 
     def stop(*_: "Any") -> None:
-        for job, _ in running:
-            job.kill("stopped")
+        for each in running:
+            each[0].kill("stopped")
         os._exit(1)
 
     for signum in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGALRM):

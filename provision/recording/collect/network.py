@@ -31,20 +31,35 @@ def rdma() -> "Dict[str, Any]":
             ]:
                 gid = peek(here + "/gids/" + index)
                 if gid and gid.replace(":", "").strip("0"):
-                    gids.append({
-                        "index": int(index), "gid": gid, "type": peek(here + "/gid_attrs/types/" + index),
-                        "netdev": peek(here + "/gid_attrs/ndevs/" + index),
-                    })  # fmt: skip
-            found.append({
-                "device": device, "port": int(port), "state": peek(here + "/state"),
-                "physical_state": peek(here + "/phys_state"), "rate": peek(here + "/rate"),
-                "link_layer": peek(here + "/link_layer"), "lid": peek(here + "/lid"), "gids": gids,
-                "node_type": peek(at + "/node_type"), "board_id": peek(at + "/board_id"),
-                "firmware": peek(at + "/fw_ver"), "hca_type": peek(at + "/hca_type"),
-                "pci": link(at + "/device"), "numa_node": number(peek(at + "/device/numa_node")),
-                "physical_function": link(at + "/device/physfn"), "netdevs": names(at + "/device/net"),
-                "switch_management": management,
-            })  # fmt: skip
+                    gids.append(
+                        {
+                            "index": int(index),
+                            "gid": gid,
+                            "type": peek(here + "/gid_attrs/types/" + index),
+                            "netdev": peek(here + "/gid_attrs/ndevs/" + index),
+                        }
+                    )
+            found.append(
+                {
+                    "device": device,
+                    "port": int(port),
+                    "state": peek(here + "/state"),
+                    "physical_state": peek(here + "/phys_state"),
+                    "rate": peek(here + "/rate"),
+                    "link_layer": peek(here + "/link_layer"),
+                    "lid": peek(here + "/lid"),
+                    "gids": gids,
+                    "node_type": peek(at + "/node_type"),
+                    "board_id": peek(at + "/board_id"),
+                    "firmware": peek(at + "/fw_ver"),
+                    "hca_type": peek(at + "/hca_type"),
+                    "pci": link(at + "/device"),
+                    "numa_node": number(peek(at + "/device/numa_node")),
+                    "physical_function": link(at + "/device/physfn"),
+                    "netdevs": names(at + "/device/net"),
+                    "switch_management": management,
+                }
+            )
     return as_json(found)
 
 
@@ -56,13 +71,22 @@ def net() -> "Dict[str, Any]":
         if not os.path.isdir(at):
             continue
         speed = number(peek(at + "/speed"))
-        found.append({
-            "name": name, "speed": speed if speed and speed > 0 else None, "duplex": peek(at + "/duplex"),
-            "operstate": peek(at + "/operstate"), "carrier": peek(at + "/carrier"), "type": peek(at + "/type"),
-            "pci": link(at + "/device"), "driver": link(at + "/device/driver"),
-            "numa_node": number(peek(at + "/device/numa_node")), "physical_function": link(at + "/device/physfn"),
-            "master": link(at + "/master"), "virtual": "/virtual/" in os.path.realpath(at),
-        })  # fmt: skip
+        found.append(
+            {
+                "name": name,
+                "speed": speed if speed and speed > 0 else None,
+                "duplex": peek(at + "/duplex"),
+                "operstate": peek(at + "/operstate"),
+                "carrier": peek(at + "/carrier"),
+                "type": peek(at + "/type"),
+                "pci": link(at + "/device"),
+                "driver": link(at + "/device/driver"),
+                "numa_node": number(peek(at + "/device/numa_node")),
+                "physical_function": link(at + "/device/physfn"),
+                "master": link(at + "/master"),
+                "virtual": "/virtual/" in os.path.realpath(at),
+            }
+        )
     return as_json(found)
 
 
@@ -82,10 +106,19 @@ def sockets() -> "Dict[str, Any]":
             part = line.split()
             if part[3] == listening:
                 address, port = _address(part[1])
-                wanted.append({
-                    "proto": protocol[:3], "family": 6 if protocol.endswith("6") else 4, "address": address, "port": port,
-                    "uid": int(part[7]), "inode": part[9], "pid": None, "program": None, "unit": None,
-                })  # fmt: skip
+                wanted.append(
+                    {
+                        "proto": protocol[:3],
+                        "family": 6 if protocol.endswith("6") else 4,
+                        "address": address,
+                        "port": port,
+                        "uid": int(part[7]),
+                        "inode": part[9],
+                        "pid": None,
+                        "program": None,
+                        "unit": None,
+                    }
+                )
     owner: "Dict[str, int]" = {}
     inodes = {row["inode"] for row in wanted}
     for pid, _, _ in processes():

@@ -22,10 +22,16 @@ def nvidia_devices() -> "Dict[str, Any]":
         status = os.stat(path)
         if stat.S_ISCHR(status.st_mode):
             major, minor = os.major(status.st_rdev), os.minor(status.st_rdev)
-            found.append({
-                "path": path, "major": major, "minor": minor, "mode": "%04o" % stat.S_IMODE(status.st_mode),
-                "owner": account_name(status.st_uid), "char_link": os.path.lexists("/dev/char/%d:%d" % (major, minor)),
-            })  # fmt: skip
+            found.append(
+                {
+                    "path": path,
+                    "major": major,
+                    "minor": minor,
+                    "mode": "%04o" % stat.S_IMODE(status.st_mode),
+                    "owner": account_name(status.st_uid),
+                    "char_link": os.path.lexists("/dev/char/%d:%d" % (major, minor)),
+                }
+            )
     return as_json(found)
 
 
@@ -49,12 +55,14 @@ def nvidia_files(patterns: "List[str]") -> "Dict[str, Any]":
         real = os.path.realpath(path)
         # Merged /usr: dpkg may know the file below /lib while we found it below /usr/lib.
         other = path[4:] if path.startswith("/usr/") else "/usr" + path
-        found.append({
-            "path": path,
-            "target": os.path.realpath(path) if real != path else None,
-            "kind": "directory" if os.path.isdir(path) else "file",
-            "package": owners.get(path) or owners.get(other),
-        })  # fmt: skip
+        found.append(
+            {
+                "path": path,
+                "target": os.path.realpath(path) if real != path else None,
+                "kind": "directory" if os.path.isdir(path) else "file",
+                "package": owners.get(path) or owners.get(other),
+            }
+        )
     return as_json(found)
 
 
@@ -87,16 +95,20 @@ def cuda_installed() -> "Dict[str, Any]":
         except (OSError, ValueError, KeyError, TypeError):
             old = re.search(r"CUDA Version ([\d.]+)", peek(path + "/version.txt") or "")
             version = old.group(1) if old else None
-        found.append({
-            "path": path, "version": version, "default": os.path.realpath(path) == default,
-            "nvcc": os.path.exists(path + "/bin/nvcc"),
-        })  # fmt: skip
+        found.append(
+            {
+                "path": path,
+                "version": version,
+                "default": os.path.realpath(path) == default,
+                "nvcc": os.path.exists(path + "/bin/nvcc"),
+            }
+        )
     return as_json(found)
 
 
 def cdi() -> "Dict[str, Any]":
-    """Library versions that each CDI specification names; the specification itself is long and is not kept."""
-    found = []
+    """Library versions that each CDI specification names; the text itself is long and is not kept."""
+    found: "List[Dict[str, Any]]" = []
     for folder in ("/etc/cdi", "/var/run/cdi", "/run/cdi"):
         if folder == "/run/cdi" and os.path.realpath("/var/run") == "/run":
             continue
@@ -113,8 +125,13 @@ def cdi() -> "Dict[str, Any]":
             version = re.search(r"(?m)[\"']?cdiVersion[\"']?\s*:\s*[\"']?([\d.]+)", text)
             libraries = re.findall(r"lib(?:cuda|nvidia-[a-z0-9-]+)\.so\.(\d+\.\d+(?:\.\d+)?)", text)
             devices = re.findall(r"(?m)^\s*(?:-\s+|[\"'])name[\"']?\s*:\s*[\"']?([\w.:-]+)", text)
-            found.append({
-                "path": path, "kind": kind.group(1) if kind else None, "cdi_version": version.group(1) if version else None,
-                "versions": sorted(set(libraries)), "devices": devices[:200],
-            })  # fmt: skip
+            found.append(
+                {
+                    "path": path,
+                    "kind": kind.group(1) if kind else None,
+                    "cdi_version": version.group(1) if version else None,
+                    "versions": sorted(set(libraries)),
+                    "devices": devices[:200],
+                }
+            )
     return as_json(found)

@@ -33,7 +33,10 @@ def sshd_arguments() -> "List[str]":
 
 
 def sshd_files(main: str = "/etc/ssh/sshd_config") -> "Dict[str, Any]":
-    """Each file that sshd reads, in the order read: an Include takes effect where it stands (sshd_config(5))."""
+    """Each file that sshd reads, in the order read.
+
+    An Include takes effect where it stands (sshd_config(5)).
+    """
     found: "List[Dict[str, Any]]" = []
 
     def visit(path: str, depth: int) -> None:
@@ -69,9 +72,8 @@ def sshd_effective() -> "Dict[str, Any]":
     cases = sshd_cases(files)
     for case in cases:
         triple = dict({"host": case["addr"], "laddr": "127.0.0.1", "lport": "22"}, **case)
-        commands.append(
-            ["sshd", "-T"] + arguments + ["-C", ",".join("%s=%s" % pair for pair in sorted(triple.items()))]
-        )
+        wanted = ",".join("%s=%s" % pair for pair in sorted(triple.items()))
+        commands.append(["sshd", "-T", *arguments, "-C", wanted])
     answers = []
     for case, said in zip(cases, ask_all(commands, 5.0)):
         answer = dict(

@@ -49,7 +49,7 @@ def _match_criteria(files: "List[Dict[str, Any]]") -> "Dict[str, List[str]]":
 
 
 def sshd_cases(files: "List[Dict[str, Any]]") -> "List[Dict[str, str]]":
-    """The users and addresses to ask `sshd -T` about: exceptions hide in Match blocks, so each block gets one."""
+    """The users and addresses to ask about: exceptions hide in Match blocks, so each block gets one."""
     here = operator_address() or "127.0.0.1"
     stranger = "gpu-provision-nobody"
     criteria = _match_criteria(files)

@@ -20,8 +20,10 @@ def disks_by_id() -> "Dict[str, Any]":
 
 _REMOTE = re.compile(r"^(?:nfs|cifs|smb|ceph|lustre|fuse|9p|afs|gpfs|beegfs|glusterfs|autofs|virtiofs)")
 _VIRTUAL = frozenset(
-    "proc sysfs devtmpfs devpts cgroup cgroup2 securityfs pstore efivarfs bpf tracefs debugfs configfs mqueue "
-    "hugetlbfs fusectl binfmt_misc nsfs rpc_pipefs ramfs squashfs iso9660".split()
+    (
+        "proc sysfs devtmpfs devpts cgroup cgroup2 securityfs pstore efivarfs bpf tracefs debugfs configfs "
+        "mqueue hugetlbfs fusectl binfmt_misc nsfs rpc_pipefs ramfs squashfs iso9660"
+    ).split()
 )
 
 
@@ -40,11 +42,18 @@ def space() -> "Dict[str, Any]":
         except OSError:
             continue
         seen.add(part[2])
-        found.append({
-            "target": target, "source": source, "type": kind,
-            "size": status.f_blocks * status.f_frsize, "free": status.f_bfree * status.f_frsize,
-            "available": status.f_bavail * status.f_frsize, "inodes": status.f_files, "inodes_free": status.f_ffree,
-        })  # fmt: skip
+        found.append(
+            {
+                "target": target,
+                "source": source,
+                "type": kind,
+                "size": status.f_blocks * status.f_frsize,
+                "free": status.f_bfree * status.f_frsize,
+                "available": status.f_bavail * status.f_frsize,
+                "inodes": status.f_files,
+                "inodes_free": status.f_ffree,
+            }
+        )
     return as_json(found)
 
 

@@ -25,7 +25,7 @@ def sysctl(wanted: "List[str]") -> "Dict[str, Any]":
 
 
 def limits() -> "Dict[str, Any]":
-    """Memlock, nofile and stack as [soft, hard] in bytes or files: of this login, of systemd's default, of services."""
+    """Memlock, nofile and stack as [soft, hard], in bytes or files: of this login, systemd, services."""
     import resource
 
     def plain(value: int) -> "Any":
@@ -63,7 +63,7 @@ def limits() -> "Dict[str, Any]":
     return as_json({"session": session, "services": services, "systemd": manager})
 
 
-_TIME_UNITS = "systemd-timesyncd.service chrony.service chronyd.service ntp.service ntpd.service ntpsec.service openntpd.service"
+_TIME_UNITS = "systemd-timesyncd chrony chronyd ntp ntpd ntpsec openntpd"
 
 
 def clock() -> "Dict[str, Any]":
@@ -75,7 +75,7 @@ def clock() -> "Dict[str, Any]":
         zone = os.path.realpath("/etc/localtime").split("/zoneinfo/", 1)[1]
     except IndexError:
         zone = peek("/etc/timezone") or "UTC"
-    active = [unit for unit in _TIME_UNITS.split() if _is_running(unit)]
+    active = [unit for unit in _TIME_UNITS.split() if _is_running(unit + ".service")]
     lines = [
         "Timezone=" + zone,
         "LocalRTC=" + ("yes" if re.search(r"(?m)^LOCAL$", peek("/etc/adjtime") or "") else "no"),
@@ -93,7 +93,7 @@ def clock() -> "Dict[str, Any]":
         pass
     lines.append("TimeUSec=%d" % int(time.time() * 1e6))
     if active:
-        lines.append("Unit=" + active[0])
+        lines.append("Unit=" + active[0] + ".service")
     return {"argv": ["timedatectl", "show"], "rc": 0, "stdout": "\n".join(lines) + "\n", "stderr": ""}
 
 
