@@ -28,6 +28,7 @@ author: The gpu-provision authors
 import json
 import multiprocessing
 import os
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,14 @@ EMPTY_WORDS = (
     "see stdout/stderr for the exact error",
     "one or more items failed",
 )
-PREFIXES = ("Task failed: ", "Action failed: ", "Module failed: ", "Failed to connect to the host via ssh: ")
+# What Ansible wraps around the words of whoever failed.
+WRAPPING = re.compile(
+    r"(?:(?:Task|Action|Module) failed: "
+    r"|Failed to connect to the host via ssh: "
+    r"|Finalization of task args for '[^']*' failed: "
+    r"|Error while resolving value for '[^']*': "
+    r"|The lookup plugin '[^']*' failed: )+"
+)
 
 
 def message(result: dict[str, Any]) -> str:
@@ -57,8 +65,8 @@ def message(result: dict[str, Any]) -> str:
         parts = [f"{label}: {message(r)}" if (label := _label(r)) else message(r) for r in items]
         return _bounded("\n".join(dict.fromkeys(parts)))
     said = str(result.get("msg") or "").strip()
-    for prefix in PREFIXES:
-        said = said.removeprefix(prefix)
+    if wrapped := WRAPPING.match(said):
+        said = said[wrapped.end() :]
     if said and not any(words in said.lower() for words in EMPTY_WORDS):
         tail = _tail(str(result.get("stderr") or ""))
         return _bounded(f"{said}\n{tail}" if tail and tail not in said else said)

@@ -26,6 +26,9 @@ def plugin() -> Any:
 TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nOSError: [Errno 28] No space left'
 
 
+WRAPPED = "Finalization of task args for 'a.b' failed: Error while resolving value for 'msg':"
+
+
 @pytest.mark.parametrize(
     ("result", "message"),
     [
@@ -49,6 +52,10 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "x.py", line 1\nOSError:
             "(not shown: the task handles secrets)",
         ),
         ({}, "failed without a message"),
+        (
+            {"msg": f"Task failed: {WRAPPED} 'x' is undefined"},
+            "'x' is undefined",
+        ),
         (
             {"msg": "Failed to connect to the host via ssh: Permission denied", "unreachable": True},
             "Permission denied",
