@@ -20,12 +20,14 @@ from ansible_collections.gpu_provision.host.provision.access import fresh
 from ansible_collections.gpu_provision.host.provision.access.door import Door
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 HOST_SIDE = "gpu_provision.host.commit_confirm"
 SECONDS = 180
 # A step on the host may take this much longer than the host waits for the confirmation, seconds.
 SLACK = 60
+# How long a reloading daemon may take to listen again, seconds.
+LISTENS_AGAIN = 10
 # What the host needs to put things back once its timer fires, reloads included, seconds.
 PUTTING_BACK = 30
 
@@ -168,16 +170,26 @@ class ActionModule(ActionBase):
 
 def _prove(door: Door, password_refused: bool, proofs: list[str], end: float) -> str | None:
     """What is wrong with the new state as seen from outside; None where all proofs hold."""
-    after = fresh.login(door, timeout=min(40.0, max(3.0, end - time.monotonic())))
+    after = _answer(lambda seconds: fresh.login(door, timeout=seconds), end)
     proofs.append(f"after: {after.says}")
     if not after.holds:
         return f"after the change a fresh login does not work: {after.says}"
     if password_refused:
-        refused = fresh.password_refused(door, timeout=min(40.0, max(3.0, end - time.monotonic())))
+        refused = _answer(lambda seconds: fresh.password_refused(door, timeout=seconds), end)
         proofs.append(f"after: {refused.says}")
         if not refused.holds:
             return f"after the change a password is not proven to be refused: {refused.says}"
     return None
+
+
+def _answer(proof: Callable[[float], fresh.Proof], end: float) -> fresh.Proof:
+    """The proof that a server answered. A daemon that reloads listens again only a moment after its signal."""
+    patience = time.monotonic() + LISTENS_AGAIN
+    while True:
+        found = proof(min(40.0, max(3.0, end - time.monotonic())))
+        if found.reached or time.monotonic() > min(patience, end):
+            return found
+        time.sleep(0.3)
 
 
 def _failed(state: str, why: str) -> dict[str, Any]:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from ..transport.options import options
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from ..transport.target import Target
 
 # OpenSSH takes the first value it sees of an option, so these stand before the user's own:
 # no shared connection, no question, and no change of the user's choice of keys, proxies and known hosts.
@@ -32,3 +36,8 @@ class Door:
     def as_user(self, user: str) -> Door:
         """The same way in for another account."""
         return replace(self, options=("-o", f"User={user}", *self.options))
+
+
+def door_to(target: Target) -> Door:
+    """The way that recordings and Ansible go to a host, for plain OpenSSH."""
+    return Door(target.address, tuple(options(target)))
