@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .tables import Catalog, catalog
 from .demands import Demands
 from .gpus import PciId, UnknownGpu, find
 from .offers import Offer, Offers
 from .resolver import resolve
 from .stack import Stack
 from .support import Support, support
+from .tables import Catalog, catalog
 
 __all__ = [
     "Catalog",

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from .demand_rules import knows, known_version
+from typing import TYPE_CHECKING
+
+from .card_rules import known_version, knows
 from .compatibility import floor, wanted_driver
 from .libraries import container_toolkit, cuda_part, cudnn_part, fabric_manager, nccl_part
 from .numbers import below, major, number
-from .question import Question
 from .reasons import reasons
-from .rules import Candidate
 from .stack import Driver, Stack
 from .support import support
 from .warnings import warnings
+
+if TYPE_CHECKING:
+    from .question import Question
+    from .rules import Candidate
 
 
 def answer(q: Question, c: Candidate) -> Stack:

@@ -2,34 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+from .card_rules import cudnn_range
 from .compatibility import NONE
-from .demand_rules import cudnn_range
 from .numbers import below, major, minor
-from .question import Question
 from .rules import Candidate, Rule
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
-def catalog_rules(q: Question, places: Sequence[tuple[str, str]]) -> Iterator[Rule]:
-    """Rules that no caller can relax. Their words speak of the given places (distribution, architecture)."""
-    yield Rule("driver", _unreleased(q), (), lambda c: _released(c, q))
-    yield Rule("driver", _repository(q, places), _repository_sources(q, places), lambda c: _carried(c, q))
-    shipped = q.catalog.raw["drivers"]["branches"]
+    from .question import Question
+
+
+def catalog_rules(q: Question, places: Sequence[tuple[str, str]], sources: Sequence[str]) -> Iterator[Rule]:
+    """Rules that no caller can relax.
+
+    Their words speak of the given places (distribution and architecture) and sources.
+    """
+    where = _place_sources(q, places)
+    branches = q.catalog.branches
+    yield Rule("released", "driver", lambda: _unreleased(q), (), lambda c: _released(c, q))
     yield Rule(
+        "shipped",
         "driver",
-        "from R615 on the driver has open kernel modules only; before R515 proprietary ones only",
-        _of_branches(q, (615, 620, 515)),
-        lambda c: c.modules in q.catalog.branches[c.branch].modules,
+        lambda: "from R615 on drivers have open kernel modules only, and before R515 proprietary ones only",
+        _of_branches(q, (515, 615, 620)),
+        lambda c: c.modules in branches[c.branch].modules,
     )
-    yield Rule("driver", "the branch has packages for this distribution and these modules", (), lambda c: c.names is not None)
-    yield Rule("driver", f"drivers for aarch64 servers: {_aarch64(q)}", ("guide590",), lambda c: c.arch == "x86_64" or q.catalog.branches[c.branch].aarch64)
-    if shipped and q.archive is not None:
-        yield Rule("driver", _offered(q), (), lambda c: not _covered(c, q) or c.release is not None)
-    yield Rule("cuda", _floors(q), ("mvc", "fwd"), lambda c: c.compatibility != NONE)
-    yield Rule("cuda", _toolkits(q, places), _repository_sources(q, places), lambda c: not c.cuda or c.toolkit_source != "")
-    yield Rule("cudnn", "cuDNN needs a CUDA toolkit of its own major: 11 up to 9.10.2, 12 from 8.8, 13 from 9.12", ("cudnn_sm", "pypi_cudnn"), lambda c: _cudnn_fits(c, q))
-    yield Rule("nccl", "NCCL is built for a CUDA major: 11 up to 2.21.5, 12 from 2.16.5, 13 from 2.27.7", ("pypi_nccl",), lambda c: c.nccl is None or bool(c.cuda))
+    yield Rule(
+        "named",
+        "driver",
+        lambda: "the source has no packages of that branch with those modules",
+        where,
+        lambda c: c.names is not None,
+    )
+    yield Rule("carried", "driver", lambda: _carriers(q, places, sources), where, lambda c: _carried(c, q))
+    yield Rule(
+        "aarch64",
+        "driver",
+        lambda: f"branches for aarch64 servers: {_aarch64(q)}",
+        ("guide590",),
+        lambda c: c.arch == "x86_64" or branches[c.branch].aarch64,
+    )
+    yield Rule("runs", "cuda", lambda: _floors(q), ("mvc", "fwd"), lambda c: c.compatibility != NONE)
+    yield Rule(
+        "held", "cuda", lambda: _toolkits(q, places), where, lambda c: not c.cuda or c.toolkit_source != ""
+    )
+    yield Rule(
+        "cudnn-major",
+        "cudnn",
+        lambda: "cuDNN is built for a CUDA major: 11 up to 9.10.2, 12 from 8.8 on, 13 from 9.12 on",
+        ("cudnn_sm", "pypi_cudnn"),
+        lambda c: _cudnn_fits(c, q),
+    )
+    yield Rule(
+        "nccl-major",
+        "nccl",
+        lambda: "NCCL is built for a CUDA major: 11 up to 2.21.5, 12 from 2.16.5 on, 13 from 2.27.7 on",
+        ("pypi_nccl",),
+        lambda c: c.nccl is None or c.nccl in held_libraries(q, c, "nccl"),
+    )
 
 
 def _of_branches(q: Question, branches: Sequence[int]) -> tuple[str, ...]:
@@ -38,7 +71,11 @@ def _of_branches(q: Question, branches: Sequence[int]) -> tuple[str, ...]:
 
 
 def _unreleased(q: Question) -> str:
-    late = [f"R{b.branch} ({b.first_date})" for b in q.catalog.branches.values() if b.first_date and b.first_date > q.today.isoformat()]
+    late = [
+        f"R{b.branch} ({b.first_date})"
+        for b in q.catalog.branches.values()
+        if b.first_date and b.first_date > q.today.isoformat()
+    ]
     return f"not released by {q.today.isoformat()}: {', '.join(late)}" if late else "the branch is released"
 
 
@@ -55,7 +92,11 @@ def carried_branches(q: Question, os: str, arch: str, source: str) -> tuple[int,
             return ()
         last = place.branch_last or max(q.catalog.branches)
         # A developer driver is in no repository.
-        return tuple(b for b, row in q.catalog.branches.items() if place.branch_first <= b <= last and row.type != "DEV")
+        return tuple(
+            b
+            for b, row in q.catalog.branches.items()
+            if place.branch_first <= b <= last and row.type != "DEV"
+        )
     for archive in q.catalog.archives:
         if archive.origin == source and archive.os == os and arch in archive.arches:
             return archive.branches
@@ -66,24 +107,23 @@ def _carried(c: Candidate, q: Question) -> bool:
     return c.branch in carried_branches(q, c.os, c.arch, c.source or "")
 
 
-def _repository(q: Question, places: Sequence[tuple[str, str]]) -> str:
-    if len(places) > 2:
-        own = sorted({b for a in q.catalog.archives for b in a.branches})
-        return f"distributions' own archives hold no branch but {', '.join(f'R{b}' for b in own)}; NVIDIA's repositories hold all from their first on"
+def _carriers(q: Question, places: Sequence[tuple[str, str]], sources: Sequence[str]) -> str:
     parts = []
-    for os, arch in places:
-        name = q.catalog.distributions[os].name
-        held = carried_branches(q, os, arch, "nvidia")
-        text = f"R{held[0]} to R{held[-1]}" if held else "nothing"
-        parts.append(f"NVIDIA's repository for {name} on {arch} holds {text}")
-        for source in ("debian", "ubuntu"):
-            branches = carried_branches(q, os, arch, source)
-            if branches:
-                parts.append(f"{name}'s own archive holds {', '.join(f'R{b}' for b in branches)}")
+    for os, arch in places[:2]:
+        place = q.catalog.distributions[os]
+        for source in sources:
+            held = carried_branches(q, os, arch, source)
+            if source == "nvidia":
+                bound = " (inferred)" if place.weak("branch_first", "branch_last") else ""
+                text = f"R{held[0]} to R{held[-1]}{bound}" if held else "nothing"
+                parts.append(f"NVIDIA's repository for {place.name} on {arch} holds {text}")
+            elif held or source in sources[:1]:
+                text = ", ".join(f"R{b}" for b in held) or f"nothing of {source}"
+                parts.append(f"{place.name}'s own archive holds {text}")
     return "; ".join(parts)
 
 
-def _repository_sources(q: Question, places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def _place_sources(q: Question, places: Sequence[tuple[str, str]]) -> tuple[str, ...]:
     systems = {os for os, _ in places}
     found = [s for os in systems for s in q.catalog.distributions[os].source]
     found += [s for a in q.catalog.archives if a.os in systems for s in a.source]
@@ -107,22 +147,19 @@ def main_packages(q: Question, os: str, source: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def _covered(c: Candidate, q: Question) -> bool:
-    return q.archive is not None and c.os == q.os and q.archive.knows(main_packages(q, c.os, c.source or ""), c.source or "")
-
-
-def _offered(q: Question) -> str:
-    assert q.archive is not None
-    place = q.catalog.distributions[q.os]
-    held = []
-    for row in q.catalog.driver_packages:
-        if place.family not in row.family or (row.os and q.os not in row.os) or row.manager not in {None, place.packages}:
-            continue
-        for branch in q.catalog.branches:
-            if row.first <= branch <= (row.last or branch):
-                names = [[n.format(branch=branch) for n in part] for part in (row.lockstep, row.beside)]
-                held += [f"{r.version} ({row.modules})" for r in q.archive.releases(names[0], names[1], row.origin, branch)]
-    return f"the host's archives offer {', '.join(dict.fromkeys(held)) or 'no driver that can be installed whole'}"
+def offered(q: Question) -> str:
+    """What the host's archives hold whole, in words."""
+    found = []
+    if q.archive is not None:
+        place = q.catalog.distributions[q.os]
+        for row in q.catalog.driver_packages:
+            fits = place.family in row.family and (not row.os or q.os in row.os)
+            for branch in q.catalog.branches if fits and row.manager in {None, place.packages} else ():
+                if row.first <= branch <= (row.last or branch):
+                    names = row.filled(branch)
+                    held = q.archive.releases(names.lockstep, names.beside, row.origin, branch)
+                    found += [f"{release.version} ({row.modules})" for release in held]
+    return f"the host's archives offer {', '.join(dict.fromkeys(found)) or 'no driver whole'}"
 
 
 def _floors(q: Question) -> str:
@@ -145,10 +182,26 @@ def _toolkits(q: Question, places: Sequence[tuple[str, str]]) -> str:
 def _cudnn_fits(c: Candidate, q: Question) -> bool:
     if c.cudnn is None:
         return True
-    if not c.cuda:
+    row = cudnn_range(c.cudnn, q.catalog.cudnn)
+    if row is None or c.cudnn not in held_libraries(q, c, "cudnn"):
         return False
-    row = cudnn_range(q, c.cudnn)
     toolkit = c.cuda[0]
-    if row is None or major(toolkit) not in row.cuda:
-        return False
-    return not (major(toolkit) == 11 and below(minor(toolkit), row.cuda11_first))
+    return major(toolkit) in row.cuda and not (
+        major(toolkit) == 11 and below(minor(toolkit), row.cuda11_first)
+    )
+
+
+def held_libraries(q: Question, c: Candidate, library: str) -> tuple[str, ...]:
+    """The releases of cuDNN or NCCL that are built for a candidate's default toolkit, oldest first."""
+    if not c.cuda:
+        return ()
+    if c.toolkit_source == "debian":
+        own = debian_library(q, c.os)
+        return (own[library],) if own and own[library] else ()
+    return q.catalog.releases(library, major(c.cuda[0]))
+
+
+def debian_library(q: Question, os: str) -> Mapping[str, Any] | None:
+    """Debian's own CUDA, cuDNN and NCCL of a release; None elsewhere."""
+    rows = q.catalog.raw["packages"]["debian_libraries"]
+    return next((r for r in rows if r["os"] == os), None)

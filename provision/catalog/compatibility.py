@@ -1,12 +1,16 @@
-"""How a CUDA toolkit runs on a driver: by itself, by minor-version compatibility, by forward-compatibility packages, or not."""
+"""How a CUDA toolkit runs on a driver: by itself, by one of the two kinds of compatibility, or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from .tables import Catalog
 from .numbers import above, below, major, minor, number, starts
-from .rows import Branch, Floor, Gpu, Toolkit
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .rows import Branch, Floor, Gpu, Toolkit
+    from .tables import Catalog
 
 NATIVE, MINOR, FORWARD, NONE = "native", "minor", "forward", "none"
 RANK = {NATIVE: 0, MINOR: 1, FORWARD: 2, NONE: 3}
@@ -18,7 +22,7 @@ def toolkits(of: Catalog, version: str) -> tuple[Toolkit, ...]:
 
 
 def wanted_driver(of: Catalog, version: str) -> str | None:
-    """The driver that the release notes ask for: of a minor release its first update's; None where none is published."""
+    """The driver that the release notes ask for (of a minor release its first's); None where none is published."""
     for toolkit in toolkits(of, version):
         if toolkit.min:
             return toolkit.min
@@ -38,7 +42,7 @@ def floor(of: Catalog, version: str) -> Floor | None:
 
 
 def reaches(branch: Branch, release: str | None, bound: str) -> bool:
-    """Whether a driver is at or above a bound: the exact release where it is known, else the branch's newest known."""
+    """Whether a driver reaches a bound: the exact release where it is known, else the branch's newest."""
     if release is not None:
         return not below(release, bound)
     if branch.branch != major(bound):

@@ -1,16 +1,21 @@
-"""Why nothing fits: the smallest sets of demands that cannot hold together, the facts behind them, what to relax."""
+"""Why nothing fits: the smallest sets of demands that clash, the facts behind them, what to relax."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
+from typing import TYPE_CHECKING
 
+from .catalog_rules import offered
 from .demand_rules import demand_rules
 from .preference import key
-from .question import Question
-from .rules import Candidate, Rule
 from .search import Space
 from .stack import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .question import Question
+    from .rules import Candidate, Rule
 
 
 def owners(q: Question) -> tuple[str, ...]:
@@ -36,7 +41,9 @@ def conflicts(q: Question) -> tuple[Conflict, ...]:
 
 def _explain(q: Question, demands: Sequence[str]) -> Conflict:
     facts = _facts(q, demands)
-    says = list(dict.fromkeys(f.says for f in facts))
+    says = list(dict.fromkeys(f.words() for f in facts))
+    if q.archive is not None and q.os_label in demands:
+        says.append(offered(q))
     sources = list(dict.fromkeys(s for f in facts for s in f.source))
     return Conflict(
         demands=tuple(demands),
@@ -47,12 +54,19 @@ def _explain(q: Question, demands: Sequence[str]) -> Conflict:
 
 
 def _facts(q: Question, demands: Sequence[str]) -> list[Rule]:
-    """The rules without which the demands would fit: the demands' own facts first, then the catalog's."""
-    rules = list(Space(q, demands).all_rules())
+    """The rules without which the demands would fit: the demands' own facts first, then the catalog's.
+
+    They are sought in the caller's own place, where the conflict holds as it does everywhere, so that the
+    words speak of the caller's distribution. Of the rules of the place itself only those of a demand in the
+    conflict can show.
+    """
+    here = [*demands, *(o for o in (q.os_label, q.arch_label) if o not in demands)]
+    space = Space(q, here)
+    rules = [r for r in space.all_rules() if r.stage != "place"]
     dropped: list[Rule] = []
-    # The catalog's rules are tried first, so that what stays is what the demands themselves say, where that is enough.
+    # The catalog's rules are tried first: what stays is what the demands say by themselves, where that is enough.
     for rule in sorted(rules, key=lambda r: r.owner is not None):
-        if not Space(q, demands, [*dropped, rule]).any():
+        if not Space(q, here, [*dropped, rule]).any():
             dropped.append(rule)
     left = [r for r in rules if r not in dropped]
     return sorted(left, key=lambda r: r.owner is None)
@@ -61,21 +75,25 @@ def _facts(q: Question, demands: Sequence[str]) -> list[Rule]:
 def _relax(q: Question, demands: Sequence[str]) -> str:
     """What each demand of the conflict could give way to, with the set that then fits."""
     ways = []
+    place = {q.os_label, q.arch_label}
     for demand in demands:
         rest = [o for o in demands if o != demand]
-        words = next((r.relax for r in demand_rules(q) if r.owner == demand and r.relax), f"leave out {demand}")
+        words = next(
+            (r.relax for r in demand_rules(q) if r.owner == demand and r.relax), f"leave out {demand}"
+        )
         best = _best(q, rest, demand)
-        ways.append(words + (f" ({best})" if best else ""))
+        if demand == q.os_label and best is not None and best.os == q.os:
+            # With the system went what its archives offer: the same one with more in them would do.
+            words = "give the host an archive that offers it"
+        ways.append(words + (f" ({_words(best, demand in place, q)})" if best else ""))
     return "; or ".join(ways)
 
 
-def _best(q: Question, rest: Sequence[str], demand: str) -> str:
-    """The best set without one demand, in the caller's own place; "" where the place itself gave way."""
+def _best(q: Question, rest: Sequence[str], demand: str) -> Candidate | None:
+    """The best set without one demand: with all others, or where those clash too, with the conflict's own."""
     everything = [o for o in owners(q) if o != demand]
     fitting = list(Space(q, everything).sets()) or (list(Space(q, [*rest, *_place(q, demand)]).sets()))
-    if not fitting:
-        return ""
-    return _words(min(fitting, key=key(q)), demand in {q.os_label, q.arch_label}, q)
+    return min(fitting, key=key(q), default=None)
 
 
 def _place(q: Question, demand: str) -> list[str]:

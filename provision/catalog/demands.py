@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..errors import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SOURCES = ("auto", "nvidia", "ubuntu", "debian", "rhel")
 MODULES = ("auto", "open", "proprietary")

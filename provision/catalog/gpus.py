@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cache
+from typing import TYPE_CHECKING
 
 from ..errors import Usage
-from .tables import Catalog, catalog
 from .numbers import number
 from .rows import Gpu
+from .tables import Catalog, catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _BRANDS = {"nvidia", "geforce", "tesla", "quadro", "corporation"}
 _ID = re.compile(r"(?:0x)?10de:(?:0x)?([0-9a-f]{4})", re.IGNORECASE)
@@ -23,7 +26,7 @@ _COLUMNS = ("device", "name", "subs", "chip", "first", "status", "last", "module
 
 @dataclass(frozen=True)
 class PciId:
-    """`vendor:device` in hexadecimal without `0x`, as /sys and lspci show them; `subsystem` where it is known."""
+    """`vendor:device` in hexadecimal without `0x`, as lspci shows them; `subsystem` where it is known."""
 
     vendor: str
     device: str
@@ -94,7 +97,10 @@ def _gpu(row: _Cells, known: Catalog | None) -> Gpu:
         segment=cells["segment"],
         status="seen",
         inferred=frozenset(inferred),
-        source=(*cells["source"].split(), *(s for s in architecture.source if s not in cells["source"].split())),
+        source=(
+            *cells["source"].split(),
+            *(s for s in architecture.source if s not in cells["source"].split()),
+        ),
     )
 
 
@@ -106,7 +112,12 @@ def find(wanted: str | PciId, of: Catalog | None = None) -> Gpu:
     the id is newer than the catalog; and Usage where a name stands for products of different kinds.
     """
     text = str(wanted).strip()
-    if isinstance(wanted, PciId) or _ID.fullmatch(text) or _XML_ID.fullmatch(text) or _OTHER_VENDOR.fullmatch(text):
+    if (
+        isinstance(wanted, PciId)
+        or _ID.fullmatch(text)
+        or _XML_ID.fullmatch(text)
+        or _OTHER_VENDOR.fullmatch(text)
+    ):
         return _by_id(text, of)
     return _by_name(text, of)
 
@@ -114,7 +125,10 @@ def find(wanted: str | PciId, of: Catalog | None = None) -> Gpu:
 def _by_id(text: str, of: Catalog | None) -> Gpu:
     match = _ID.fullmatch(text) or _XML_ID.fullmatch(text)
     if not match:
-        raise UnknownGpu(f"{text}: not an NVIDIA device (vendor 10de)", do="Ids are vendor:device as `lspci -nn` shows them.")
+        raise UnknownGpu(
+            f"{text}: not an NVIDIA device (vendor 10de)",
+            do="Ids are vendor:device as `lspci -nn` shows them.",
+        )
     device = match.group(1).lower()
     products = tuple(_gpu(row, of) for row in _rows(of).get(device, ()))
     if not products:

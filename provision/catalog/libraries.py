@@ -1,16 +1,19 @@
-"""Packages and pins of what stands beside the driver: CUDA toolkit, cuDNN, NCCL, container toolkit, fabric manager."""
+"""Packages and pins beside the driver: CUDA toolkit, cuDNN, NCCL, container toolkit, fabric manager."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .demand_rules import known_version
+from .card_rules import known_version
+from .catalog_rules import debian_library
 from .numbers import major, minor, number, starts
-from .question import Question
-from .rules import Candidate
-from .search import debian_library
 from .stack import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .question import Question
+    from .rules import Candidate
 
 
 def library_names(q: Question, c: Candidate) -> Mapping[str, Any]:
@@ -29,12 +32,17 @@ def _filled(names: list[str], toolkit: str) -> tuple[str, ...]:
 def cuda_part(q: Question, c: Candidate, version: str) -> Part:
     """The toolkit, without the driver that the meta packages `cuda` and `cuda-X-Y` would bring."""
     if c.toolkit_source == "debian":
-        return Part(minor(version), tuple(debian_library(q, c.os)["cuda_packages"]), source="debian")
+        return Part(minor(version), _debian(q, c, "cuda_packages"), source="debian")
     packages = _filled(library_names(q, c)["cuda"], version)
     pin = tuple(f"{p}={version}-*" for p in packages) if version.count(".") > 1 else _exact(q, packages, "")
     if c.compatibility == "forward":
         packages += _filled([q.catalog.raw["cuda"]["forward"]["package"]], version)
     return Part(version, packages, pin, "nvidia")
+
+
+def _debian(q: Question, c: Candidate, key: str) -> tuple[str, ...]:
+    own = debian_library(q, c.os)
+    return tuple(own[key]) if own else ()
 
 
 def _exact(q: Question, packages: tuple[str, ...], prefix: str) -> tuple[str, ...]:
@@ -46,10 +54,10 @@ def _exact(q: Question, packages: tuple[str, ...], prefix: str) -> tuple[str, ..
 
 
 def cudnn_part(q: Question, c: Candidate) -> Part:
-    """cuDNN built for the toolkit's major. A release short of the newest is pinned, since apt would pass it by."""
+    """cuDNN built for the toolkit's major, pinned: apt would take a newer one that may not serve the GPU."""
     assert c.cudnn is not None
     if c.toolkit_source == "debian":
-        return Part(minor(c.cudnn), tuple(debian_library(q, c.os)["cudnn_packages"]), source="debian")
+        return Part(minor(c.cudnn), _debian(q, c, "cudnn_packages"), source="debian")
     names = library_names(q, c)["cudnn9" if major(c.cudnn) >= 9 else "cudnn8"]
     packages = _filled(names, c.cuda[0])
     shown = _shown(q, c, c.cudnn, "cudnn")
@@ -64,17 +72,19 @@ def nccl_part(q: Question, c: Candidate) -> Part:
     """NCCL with the build suffix of the toolkit's major: `libnccl2=2.30.7-1+cuda12.9`."""
     assert c.nccl is not None
     if c.toolkit_source == "debian":
-        return Part(minor(c.nccl), tuple(debian_library(q, c.os)["nccl_packages"]), source="debian")
+        return Part(minor(c.nccl), _debian(q, c, "nccl_packages"), source="debian")
     packages = tuple(library_names(q, c)["nccl"])
     own = major(c.cuda[0])
     built = [b for b in q.catalog.raw["nccl"]["builds"] if b["version"] == c.nccl and major(b["cuda"]) == own]
     suffix = max((b["cuda"] for b in built), key=number, default=f"{own}.*")
-    pin = _exact(q, packages, f"{c.nccl}-1+cuda{own}.") or tuple(f"{p}={c.nccl}-1+cuda{suffix}" for p in packages)
+    pin = _exact(q, packages, f"{c.nccl}-1+cuda{own}.") or tuple(
+        f"{p}={c.nccl}-1+cuda{suffix}" for p in packages
+    )
     return Part(_shown(q, c, c.nccl, "nccl"), packages, pin, "nvidia")
 
 
 def _shown(q: Question, c: Candidate, version: str, library: str) -> str:
-    """A release is named whole only where the caller asked for it or something newer does not fit; else the series."""
+    """The series; the whole release only where the caller asked for it or where newer ones do not fit."""
     demanded = getattr(q.demands, library)
     if demanded and demanded.count(".") > 1:
         return str(demanded)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ..facts.versions import debian_key, driver_version, upstream
 from .numbers import number
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
 
 @dataclass(frozen=True)
 class Offer:
-    """One version of one package. `source` is nvidia, debian, ubuntu or rhel; `candidate` what apt would take by itself."""
+    """One version of one package. `source` is nvidia, debian or ubuntu; `candidate` what apt would take by itself."""
 
     version: str
     source: str
@@ -41,10 +44,12 @@ class Offers:
         return tuple(o for o in self.packages.get(name, ()) if o.source == source)
 
     def knows(self, names: Iterable[str], source: str) -> bool:
-        """Whether any of these packages is offered by that source, so that the others' absence means something."""
+        """Whether that source offers any of these packages, so that the others' absence means something."""
         return any(self.of(name, source) for name in names)
 
-    def releases(self, lockstep: Sequence[str], beside: Sequence[str], source: str, branch: int) -> tuple[Release, ...]:
+    def releases(
+        self, lockstep: Sequence[str], beside: Sequence[str], source: str, branch: int
+    ) -> tuple[Release, ...]:
         """Driver releases of a branch that can be installed whole, oldest first.
 
         A release counts where every lockstep package has its upstream version. Versions newer than what apt

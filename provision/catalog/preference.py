@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from .compatibility import RANK
 from .numbers import number
-from .question import Question
-from .rules import Candidate
 from .support import support
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .question import Question
+    from .rules import Candidate
 
 _TYPES = {"LTS": 0, "PB": 1, "NFB": 2, "DEV": 3}
 Measure = tuple[int, ...]

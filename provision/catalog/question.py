@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
 from difflib import get_close_matches
+from typing import TYPE_CHECKING
 
 from ..errors import Usage
 from .compatibility import toolkits
-from .tables import Catalog
-from .demands import Demands
 from .gpus import PciId, find
 from .numbers import is_number, major, number, starts
-from .offers import Offers
-from .rows import Gpu
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from .demands import Demands
+    from .offers import Offers
+    from .rows import Gpu
+    from .tables import Catalog
 
 ARCHES = ("x86_64", "aarch64")
 _ARCH_NAMES = {"amd64": "x86_64", "arm64": "aarch64", "sbsa": "aarch64", "arm64-sbsa": "aarch64"}
@@ -46,7 +50,13 @@ class Question:
 
 
 def ask(
-    gpus: Sequence[str | PciId], os: str, arch: str, today: date, archive: Offers | None, demands: Demands, of: Catalog
+    gpus: Sequence[str | PciId],
+    os: str,
+    arch: str,
+    today: date,
+    archive: Offers | None,
+    demands: Demands,
+    of: Catalog,
 ) -> Question:
     """Check the input. Raises Usage (exit code 2) with the nearest real names or versions."""
     named: dict[str, Gpu] = {}
@@ -59,7 +69,9 @@ def ask(
     for library in ("cudnn", "nccl"):
         _library(library, demands, of)
     _container_toolkit(demands, of)
-    return Question(tuple(named.items()), canonical_os(os, of), canonical_arch(arch), today, archive, demands, of)
+    return Question(
+        tuple(named.items()), canonical_os(os, of), canonical_arch(arch), today, archive, demands, of
+    )
 
 
 def canonical_os(os: str, of: Catalog) -> str:
@@ -97,7 +109,10 @@ def _driver(demands: Demands, of: Catalog) -> None:
         raise Usage(f"{label}: neither a branch (580) nor a release (580.95.05)")
     row = of.branches.get(major(text))
     if row is None:
-        raise Usage(f"{label}: there is no driver branch {major(text)}", do=f"Nearest: {_around(str(major(text)), map(str, of.branches))}.")
+        raise Usage(
+            f"{label}: there is no driver branch {major(text)}",
+            do=f"Nearest: {_around(str(major(text)), map(str, of.branches))}.",
+        )
     if len(number(text).release) > 1 and number(text) < number(row.first):
         raise Usage(f"{label}: no such release: R{row.branch} begins with {row.first}")
 
@@ -111,7 +126,8 @@ def _cuda(demands: Demands, of: Catalog) -> None:
         if never or not toolkits(of, text):
             nearest = _around(text, [t.version for t in of.toolkits] if text.count(".") > 1 else of.minors)
             raise Usage(
-                f"{label}: CUDA {text} was never released" + (f" ({never[0]['why']})" if never else ""), do=f"Nearest: {nearest}."
+                f"{label}: CUDA {text} was never released" + (f" ({never[0]['why']})" if never else ""),
+                do=f"Nearest: {nearest}.",
             )
 
 
@@ -124,7 +140,10 @@ def _library(library: str, demands: Demands, of: Catalog) -> None:
         raise Usage(f"{demands.label(library)}: no version number")
     if not any(starts(v, text) for v in known):
         shown = {".".join(v.split(".")[: max(2, text.count(".") + 1)]) for v in known}
-        raise Usage(f"{demands.label(library)}: the catalog has no such release", do=f"Nearest: {_around(text, shown)}.")
+        raise Usage(
+            f"{demands.label(library)}: the catalog has no such release",
+            do=f"Nearest: {_around(text, shown)}.",
+        )
 
 
 def _container_toolkit(demands: Demands, of: Catalog) -> None:
@@ -134,7 +153,10 @@ def _container_toolkit(demands: Demands, of: Catalog) -> None:
     known = [r["version"] for r in of.raw["container"]["releases"]]
     if not is_number(text) or not any(starts(v, text) for v in known):
         nearest = _around(text, known) if is_number(text) else ", ".join(known)
-        raise Usage(f"{demands.label('container_toolkit')}: the catalog has no such release", do=f"Nearest: {nearest}.")
+        raise Usage(
+            f"{demands.label('container_toolkit')}: the catalog has no such release",
+            do=f"Nearest: {nearest}.",
+        )
 
 
 def _around(text: str, known: object) -> str:

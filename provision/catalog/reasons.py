@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from .card_rules import known_version, knows
 from .compatibility import floor, wanted_driver
-from .demand_rules import knows, known_version
 from .numbers import major
-from .question import Question
-from .rules import Candidate
 from .stack import Reason
 from .support import support
+
+if TYPE_CHECKING:
+    from .question import Question
+    from .rules import Candidate
 
 _TYPES = {"LTS": "long-term", "PB": "production", "NFB": "new-feature", "DEV": "developer"}
 
@@ -46,15 +49,31 @@ def _driver(q: Question, c: Candidate, minimum: str) -> _Made:
     state = support(c.branch, os=c.os, source=c.source or "", today=q.today, of=q.catalog)
     standing = state.says if state else ""
     asked = ", as asked for" if q.demands.driver else ""
-    yield "driver.branch", f"R{c.branch} ({_TYPES[row.type]}) serves {_kinds(q)}{asked}; {standing}", row.source
+    yield (
+        "driver.branch",
+        f"R{c.branch} ({_TYPES[row.type]}) serves {_kinds(q)}{asked}; {standing}",
+        row.source,
+    )
     for gpu in q.cards:
         if gpu.last is not None and gpu.last == c.branch:
-            yield "driver.branch", f"R{gpu.last} is the last branch for {gpu.name} ({gpu.architecture})", gpu.source
+            yield (
+                "driver.branch",
+                f"R{gpu.last} is the last branch for {gpu.name} ({gpu.architecture})",
+                gpu.source,
+            )
     version = known_version(c, q)
     if c.release is not None:
-        yield "driver.version", f"{version}: the newest release that the host's archives hold whole for {c.modules} modules", ()
+        yield (
+            "driver.version",
+            f"{version}: the newest release that the host's archives hold whole for {c.modules} modules",
+            (),
+        )
     elif version is None:
-        yield "driver.version", f"any release of R{c.branch} from {minimum} on; what the archive offers is not known here", row.source
+        yield (
+            "driver.version",
+            f"any release of R{c.branch} from {minimum} on; what the archive offers is not known here",
+            row.source,
+        )
     for gpu in q.cards:
         if knows(gpu, c, q) == minimum and minimum != row.first:
             yield "driver.minimum", f"{gpu.name} is known to R{c.branch} from {minimum} on", gpu.source
@@ -71,9 +90,15 @@ def _modules(q: Question, c: Candidate) -> _Made:
     elif q.demands.modules != "auto":
         yield "driver.modules", f"{c.modules}, as asked for", ("km",)
     elif c.modules == "open":
-        yield "driver.modules", "every card runs with open kernel modules, which NVIDIA recommends from Turing on", ("km",)
+        yield (
+            "driver.modules",
+            "every card runs with open kernel modules, which NVIDIA recommends from Turing on",
+            ("km",),
+        )
     elif c.release is not None:
-        says = f"the archives hold {c.release.version} with proprietary modules; the open ones are older there"
+        says = (
+            f"the archives hold {c.release.version} with proprietary modules; the open ones are older there"
+        )
         yield "driver.modules", says, ("km",)
     else:
         yield "driver.modules", f"the archive has R{c.branch} with proprietary modules only", row.source
@@ -88,7 +113,11 @@ def _cuda(q: Question, c: Candidate) -> _Made:
     for gpu in q.cards:
         last = q.catalog.capabilities[gpu.cc].last_cuda if gpu.cc else None
         if last:
-            yield "cuda.version", f"CUDA {last} is the last for {gpu.name}", q.catalog.capabilities[gpu.cc or ""].source
+            yield (
+                "cuda.version",
+                f"CUDA {last} is the last for {gpu.name}",
+                q.catalog.capabilities[gpu.cc or ""].source,
+            )
     for version in c.cuda:
         asked = ", as asked for" if q.demands.cuda else ", the newest that fits"
         wanted = wanted_driver(q.catalog, version)
@@ -111,4 +140,8 @@ def _libraries(q: Question, c: Candidate) -> _Made:
         yield "cudnn.version", says, ("cudnn_sm", "pypi_cudnn")
     if c.nccl:
         asked = ", as asked for" if q.demands.nccl else ""
-        yield "nccl.version", f"NCCL {c.nccl}{asked}: the newest known build for CUDA {major(c.cuda[0])}", ("pypi_nccl",)
+        yield (
+            "nccl.version",
+            f"NCCL {c.nccl}{asked}: the newest known build for CUDA {major(c.cuda[0])}",
+            ("pypi_nccl",),
+        )

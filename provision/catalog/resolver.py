@@ -1,21 +1,25 @@
-"""The resolver: from GPUs, a host and demands to the one best matching set, or to the reason why there is none."""
+"""The resolver: from GPUs, a host and demands to the best matching set, or to why there is none."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import date
+from typing import TYPE_CHECKING
 
 from .answer import answer
 from .conflict import conflicts, owners
-from .tables import Catalog, catalog
 from .demands import Demands
-from .gpus import PciId
-from .offers import Offers
 from .preference import key
 from .question import Question, ask
-from .rules import Candidate
 from .search import Space
 from .stack import Stack
+from .tables import Catalog, catalog
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import date
+
+    from .gpus import PciId
+    from .offers import Offers
+    from .rules import Candidate
 
 
 def resolve(

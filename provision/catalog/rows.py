@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row with its provenance: `status` is `seen` or `inferred`, `inferred` names single fields that were not read."""
+    """A row with its provenance: `status` is `seen` or `inferred`; `inferred` names fields that were not read."""
 
     status: str = field(kw_only=True)
     inferred: frozenset[str] = field(kw_only=True, default=frozenset())
@@ -106,7 +108,7 @@ class Gpu(Row):
 
 @dataclass(frozen=True)
 class Distribution(Row):
-    """An operating system: NVIDIA's repository for it and what that holds, its Python, its package manager."""
+    """An operating system: what NVIDIA's repository for it holds, its Python, its package manager."""
 
     os: str
     name: str
@@ -138,6 +140,20 @@ class DriverPackages(Row):
     pin: tuple[str, ...]
     os: tuple[str, ...] = ()
     manager: str | None = None
+
+    def filled(self, branch: int) -> DriverPackages:
+        """The same with the branch's number in its names."""
+
+        def named(names: tuple[str, ...]) -> tuple[str, ...]:
+            return tuple(n.format(branch=branch) for n in names)
+
+        return replace(
+            self,
+            main=self.main.format(branch=branch),
+            lockstep=named(self.lockstep),
+            beside=named(self.beside),
+            pin=named(self.pin),
+        )
 
 
 @dataclass(frozen=True)

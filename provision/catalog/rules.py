@@ -1,12 +1,15 @@
-"""Rules: what a candidate set has to satisfy, each with the fact behind it and the demand that brought it in."""
+"""Rules: what a candidate set has to satisfy, with the fact behind it and the demand that brought it in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from .offers import Release
-from .rows import DriverPackages
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .offers import Release
+    from .rows import DriverPackages
 
 
 @dataclass(frozen=True)
@@ -41,13 +44,15 @@ STAGES = ("place", "source", "driver", "cuda", "cudnn", "nccl")
 class Rule:
     """One constraint. `stage` says when enough is chosen to judge it; `owner` whose demand it comes from.
 
-    `owner` None is a rule of the catalog's own, which no caller can relax. `relax` says what the owner
-    could do about it.
+    `owner` None is a rule of the catalog's own, which no caller can relax. `words` gives the fact behind it,
+    which is put together only when it is shown; `relax` says what the owner could do about it. Two rules are
+    the same where name and owner are.
     """
 
+    name: str
     stage: str
-    says: str
-    source: tuple[str, ...]
+    words: Callable[[], str] = field(compare=False)
+    source: tuple[str, ...] = field(compare=False)
     holds: Callable[[Candidate], bool] = field(compare=False)
     owner: str | None = None
-    relax: str = ""
+    relax: str = field(default="", compare=False)

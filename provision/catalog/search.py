@@ -1,24 +1,33 @@
-"""Finding sets that satisfy rules: choices are made stage by stage, and each rule is judged as soon as it can be."""
+"""Finding sets that satisfy rules: choices are made stage by stage, each rule judged as soon as it can be."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
-from .catalog_rules import catalog_rules, main_packages
+from .card_rules import known_version
+from .catalog_rules import catalog_rules, debian_library, main_packages
 from .compatibility import RANK, compatibility
-from .demand_rules import demand_rules, known_version
-from .numbers import above, below, major, minor
+from .demand_rules import demand_rules
+from .numbers import above, below, minor, number
 from .question import ARCHES, Question
-from .rows import DriverPackages
 from .rules import Candidate, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from .rows import DriverPackages
 
 SOURCES = ("nvidia", "debian", "ubuntu")
 
 
 @dataclass
 class Space:
-    """The sets that some of a question's demands allow. `kept` holds the owners of the demands that count."""
+    """The sets that some of a question's demands allow. `kept` holds the owners of the demands that count.
+
+    Without the demand for the host's distribution every one is allowed, and what the host's archives offer
+    counts no more. `dropped` names rules to leave out, which is how an explanation finds those that matter.
+    """
 
     question: Question
     kept: Collection[str]
@@ -32,86 +41,128 @@ class Space:
         arches = (q.arch,) if q.arch_label in self.kept else ARCHES
         self.places = tuple((os, arch) for os in systems for arch in arches)
         self.rules = {}
+        self._judged: dict[tuple[object, ...], bool] = {}
         for rule in self.all_rules():
-            if not any(rule is d or (rule.says, rule.owner) == (d.says, d.owner) for d in self.dropped):
+            if rule not in self.dropped:
                 self.rules.setdefault(rule.stage, []).append(rule)
 
     def all_rules(self) -> Iterator[Rule]:
-        for rule in demand_rules(self.question):
-            if rule.owner in self.kept:
-                yield rule
-        yield from catalog_rules(self.question, self.places)
+        """The rules of the demands that count and the catalog's own, whether dropped or not."""
+        yield from (rule for rule in demand_rules(self.question) if rule.owner in self.kept)
+        q = self.question
+        fixed = q.demands.source in SOURCES and q.demands.label("source") in self.kept
+        yield from catalog_rules(q, self.places, (q.demands.source,) if fixed else SOURCES)
 
     def any(self) -> bool:
         """Whether any set is left."""
         return next(self.sets(), None) is not None
 
     def sets(self) -> Iterator[Candidate]:
-        """Every set up to the toolkit for which some cuDNN and NCCL choice holds, too."""
-        for drivers in self._drivers():
-            for chosen in self._cudas(drivers):
-                if next(self.libraries(chosen, "cudnn"), None) and next(self.libraries(chosen, "nccl"), None):
+        """Every set up to the toolkit for which some choice of cuDNN and of NCCL holds, too."""
+        for driver in self._drivers():
+            for chosen in self._cudas(driver):
+                if all(self._some(chosen, library) for library in ("cudnn", "nccl")):
                     yield chosen
+
+    def _some(self, c: Candidate, library: str) -> bool:
+        """Whether any choice of a library holds; that hangs on the toolkit and its origin alone."""
+        known = (library, c.cuda, c.toolkit_source, c.os if c.toolkit_source == "debian" else "")
+        if known not in self._judged:
+            self._judged[known] = next(self.libraries(c, library), None) is not None
+        return self._judged[known]
 
     def _holds(self, stage: str, c: Candidate) -> bool:
         return all(rule.holds(c) for rule in self.rules.get(stage, ()))
 
     def _drivers(self) -> Iterator[Candidate]:
-        q = self.question
         for os, arch in self.places:
             place = Candidate(os, arch)
             if not self._holds("place", place):
                 continue
             for source in SOURCES:
-                at = place.with_(source=source)
+                at = replace(place, source=source)
                 if self._holds("source", at):
-                    yield from self._branches(q, at)
+                    yield from self._branches(at, source)
 
-    def _branches(self, q: Question, at: Candidate) -> Iterator[Candidate]:
-        here = q.archive if at.os == q.os and q.os_label in self.kept else None
-        covered = here is not None and here.knows(main_packages(q, at.os, at.source or ""), at.source or "")
-        for branch in q.catalog.branches:
+    def _branches(self, at: Candidate, source: str) -> Iterator[Candidate]:
+        q = self.question
+        here = q.archive if q.os_label in self.kept else None
+        if here is not None and not here.knows(main_packages(q, at.os, source), source):
+            here = None
+        for branch in sorted(q.catalog.branches, reverse=True):
             for modules in ("open", "proprietary"):
-                c = at.with_(branch=branch, modules=modules)
-                names = names_of(q, c)
-                c = c.with_(names=names)
-                if here is None or not covered or names is None:
-                    if self._holds("driver", c):
-                        yield c
-                    continue
-                for release in here.releases(names.lockstep, names.beside, at.source or "", branch):
-                    exact = c.with_(release=release)
+                c = replace(at, branch=branch, modules=modules)
+                c = replace(c, names=names_of(q, c))
+                for exact in self._releases(c, here is not None):
                     if self._holds("driver", exact):
                         yield exact
 
+    def _releases(self, c: Candidate, known: bool) -> Iterator[Candidate]:
+        """A driver with each release that the host's archives hold; without one where that is not known.
+
+        Where only some of its packages are known, a component of the archive is not switched on yet (non-free
+        without contrib), and what it will hold is not known.
+        """
+        archive = self.question.archive
+        if not known or archive is None or c.names is None:
+            yield c
+            return
+        source = c.source or ""
+        if not archive.of(c.names.main, source):
+            return
+        if all(archive.of(name, source) for name in (*c.names.lockstep, *c.names.beside)):
+            for release in archive.releases(c.names.lockstep, c.names.beside, source, c.branch):
+                yield replace(c, release=release)
+        else:
+            yield c
+
     def _cudas(self, c: Candidate) -> Iterator[Candidate]:
-        q = self.question
-        wanted = q.demands.cuda
-        owners = {q.demands.labels.get("cuda", f"--cuda {v}") for v in wanted or ()}
-        choices: list[tuple[str, ...]] = [(m,) for m in q.catalog.minors] + [()]
-        if wanted and owners <= set(self.kept):
-            choices = [wanted]
-        elif wanted:
-            choices += [tuple(v for v in wanted if q.demands.labels.get("cuda", f"--cuda {v}") in self.kept)]
-        for cuda in choices:
-            for toolkit_source in toolkit_sources(q, c, cuda):
-                chosen = c.with_(cuda=cuda, toolkit_source=toolkit_source, compatibility=self._compatible(c, cuda))
+        for cuda in self._toolkits():
+            if not self._allowed(cuda):
+                continue
+            for toolkit_source in toolkit_sources(self.question, c, cuda):
+                fits = self._compatible(c, cuda)
+                chosen = replace(c, cuda=cuda, toolkit_source=toolkit_source, compatibility=fits)
                 if self._holds("cuda", chosen):
                     yield chosen
 
+    def _toolkits(self) -> tuple[tuple[str, ...], ...]:
+        """The choices of toolkits: those asked for, or each minor release by itself and none."""
+        q = self.question
+        names = {r.name for r in self.rules.get("cuda", ()) if r.owner is not None}
+        wanted = tuple(v for v in q.demands.cuda or () if f"cuda-{v}" in names)
+        return (wanted,) if wanted else (*((m,) for m in reversed(q.catalog.minors)), ())
+
+    def _allowed(self, cuda: tuple[str, ...]) -> bool:
+        """The demands' rules on toolkits, which look at nothing else: judged once for each choice."""
+        known = ("cuda", cuda)
+        if known not in self._judged:
+            empty = Candidate("", "", cuda=cuda)
+            rules = [r for r in self.rules.get("cuda", ()) if r.owner is not None]
+            self._judged[known] = all(r.holds(empty) for r in rules)
+        return self._judged[known]
+
     def _compatible(self, c: Candidate, cuda: Sequence[str]) -> str:
         q = self.question
-        branch, version = q.catalog.branches[c.branch], known_version(c, q)
         cards = [g for label, g in q.gpus if label in self.kept]
+        branch, version = q.catalog.branches[c.branch], known_version(c, q)
         found = [compatibility(q.catalog, branch, version, v, cards) for v in cuda]
         return max(found, key=lambda name: RANK[name], default="native")
 
     def libraries(self, c: Candidate, library: str) -> Iterator[Candidate]:
         """The set with each choice of cuDNN or NCCL that holds, newest first; none at all comes last."""
-        for version in (*reversed(published(self.question, c, library)), None):
-            chosen = c.with_(cudnn=version) if library == "cudnn" else c.with_(nccl=version)
+        for version in (*releases_of(self.question, library), None):
+            chosen = replace(c, cudnn=version) if library == "cudnn" else replace(c, nccl=version)
             if self._holds(library, chosen):
                 yield chosen
+
+
+def releases_of(q: Question, library: str) -> tuple[str, ...]:
+    """Every release of cuDNN or NCCL for any CUDA major, newest first."""
+    raw = q.catalog.raw
+    known = {v for releases in raw[library]["releases"].values() for v in releases}
+    known |= {r[library] for r in raw["packages"]["debian_libraries"] if r[library]}
+    return tuple(sorted(known, key=number, reverse=True))
 
 
 def names_of(q: Question, c: Candidate) -> DriverPackages | None:
@@ -126,20 +177,8 @@ def names_of(q: Question, c: Candidate) -> DriverPackages | None:
             and (not row.os or c.os in row.os)
             and row.manager in {None, place.packages}
         ):
-            return fill(row, c.branch)
+            return row.filled(c.branch)
     return None
-
-
-def fill(row: DriverPackages, branch: int) -> DriverPackages:
-    """A row of packages.yml with the branch in its names."""
-    from dataclasses import replace
-
-    def named(names: Sequence[str]) -> tuple[str, ...]:
-        return tuple(n.format(branch=branch) for n in names)
-
-    return replace(
-        row, main=row.main.format(branch=branch), lockstep=named(row.lockstep), beside=named(row.beside), pin=named(row.pin)
-    )
 
 
 def toolkit_sources(q: Question, c: Candidate, cuda: Sequence[str]) -> tuple[str, ...]:
@@ -152,7 +191,9 @@ def toolkit_sources(q: Question, c: Candidate, cuda: Sequence[str]) -> tuple[str
         found.append("debian")
     place = q.catalog.distributions[c.os]
     if place.repo and c.arch in place.arches:
-        held = all(not below(minor(v), place.cuda_first) and not above(minor(v), place.cuda_last) for v in cuda)
+        held = all(
+            not below(minor(v), place.cuda_first) and not above(minor(v), place.cuda_last) for v in cuda
+        )
         if held and _offered(q, c, cuda):
             found.append("nvidia")
     return tuple(found) or ("",)
@@ -166,18 +207,3 @@ def _offered(q: Question, c: Candidate, cuda: Sequence[str]) -> bool:
     if not q.archive.knows(names.values(), "nvidia"):
         return True
     return all(q.archive.of(names[v], "nvidia") for v in cuda)
-
-
-def debian_library(q: Question, os: str):  # type: ignore[no-untyped-def]
-    """Debian's own CUDA, cuDNN and NCCL of a release; None elsewhere."""
-    return next((r for r in q.catalog.raw["packages"]["debian_libraries"] if r["os"] == os), None)
-
-
-def published(q: Question, c: Candidate, library: str) -> tuple[str, ...]:
-    """The releases of cuDNN or NCCL that a candidate's default toolkit could have, oldest first."""
-    if not c.cuda:
-        return ()
-    if c.toolkit_source == "debian":
-        own = debian_library(q, c.os)
-        return (own[library],) if own and own[library] else ()
-    return q.catalog.releases(library, major(c.cuda[0]))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 SCHEMA = "gpu-provision/stack/1"
 
@@ -31,11 +33,12 @@ class Warning_:
 class Driver:
     """The driver to install. `version` is exact only where the archive's offer is known, else None.
 
-    `packages` go in together, in one transaction, and stay held together. What `pin` holds is said by
-    `pin_by`: `hold` (`name=version` for each package, to be installed so and held with apt-mark), `pinning-package`
-    (packages that go in first, in a transaction of their own), `dnf-module` (a module stream to enable first) or
-    `dnf-versionlock` (patterns to lock afterwards). `main` is the package whose version is the driver's,
-    `support` a word on who still mends the branch, `never_mixed` what must not be on the host beside it.
+    `packages` go in together, in one transaction, and stay held together. What `pin` has is said by
+    `pin_by`: `hold` (`name=version` for each package, to be installed so and held with apt-mark; none where
+    the archive is not known), `pinning-package` (packages that go in first, in a transaction of their own),
+    `dnf-module` (a module stream to enable first) or `dnf-versionlock` (patterns to lock afterwards).
+    `main` is the package whose version is the driver's, `support` a word on who still mends the branch,
+    `never_mixed` what must not be on the host beside it.
     """
 
     branch: int
@@ -56,8 +59,8 @@ class Part:
     """A component beside the driver: CUDA toolkit, cuDNN, NCCL, container toolkit or fabric manager.
 
     `version` is a series (`13.0`, `9.28`) unless the archive or the caller named the release. `pin` has
-    `name=version` for each package whose version must be kept, with `*` for the packager's part; `source` is the
-    repository.
+    `name=version` for each package whose version must be kept, with `*` for the packager's part; `source`
+    is the repository.
     """
 
     version: str
@@ -117,7 +120,7 @@ class Stack:
         driver = document.get("driver")
         return cls(
             satisfiable=bool(document["satisfiable"]),
-            driver=Driver(**{k: tuple(v) if isinstance(v, list) else v for k, v in driver.items()}) if driver else None,
+            driver=Driver(**_tuples(driver)) if driver else None,
             cuda=part("cuda"),
             cudnn=part("cudnn"),
             nccl=part("nccl"),
@@ -127,13 +130,19 @@ class Stack:
             reasons=tuple(Reason(**r) for r in document.get("reasons", ())),
             warnings=tuple(Warning_(**w) for w in document.get("warnings", ())),
             conflicts=tuple(
-                Conflict(tuple(c["demands"]), c["says"], c["relax"], c["source"]) for c in document.get("conflicts", ())
+                Conflict(tuple(c["demands"]), c["says"], c["relax"], c["source"])
+                for c in document.get("conflicts", ())
             ),
         )
 
 
 def _part(raw: Mapping[str, Any]) -> Part:
-    return Part(**{k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()})
+    return Part(**_tuples(raw))
+
+
+def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """Lists as JSON has them become the tuples of the dataclasses."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in raw.items()}
 
 
 def _plain(value: Any) -> dict[str, Any]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import TYPE_CHECKING
 
 from .tables import Catalog, catalog
-from .rows import Branch
+
+if TYPE_CHECKING:
+    from .rows import Branch
 
 
 @dataclass(frozen=True)
 class Support:
-    """`nvidia` and `distribution` say who still mends the branch; `until` is NVIDIA's last day, None where none is named."""
+    """`nvidia` and `distribution` say who still mends the branch; `until` is NVIDIA's last day, if it named one."""
 
     branch: int
     nvidia: bool
@@ -22,7 +25,7 @@ class Support:
 
     @property
     def supported(self) -> bool:
-        """Mended by somebody: past NVIDIA's end that is a warning, otherwise a failure (contract, `driver.branch-supported`)."""
+        """Mended by somebody. Where that is the distribution alone, NVIDIA's end calls for a warning."""
         return self.nvidia or self.distribution
 
 
@@ -33,7 +36,7 @@ def last_day(month: str) -> date:
 
 
 def support(branch: int, *, os: str, source: str, today: date, of: Catalog | None = None) -> Support | None:
-    """The state of a branch from a source on a host's distribution; None for a branch that the catalog does not have."""
+    """The state of a branch from a source on a distribution; None for a branch that the catalog does not have."""
     data = of or catalog()
     row = data.branches.get(branch)
     if row is None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -26,6 +25,9 @@ from .rows import (
     Toolkit,
     row_of,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
 
 DATA = Path(__file__).with_name("data")
 FILES = (
@@ -71,7 +73,9 @@ class Catalog:
     @cached_property
     def toolkits(self) -> tuple[Toolkit, ...]:
         """Released toolkits, oldest first; previews are not among them."""
-        rows = [row_of(Toolkit, {k: v for k, v in r.items() if k != "note"}) for r in self.raw["cuda"]["toolkits"]]
+        rows = [
+            row_of(Toolkit, {k: v for k, v in r.items() if k != "note"}) for r in self.raw["cuda"]["toolkits"]
+        ]
         return tuple(sorted((r for r in rows if not r.preview), key=lambda r: number(r.version)))
 
     @cached_property
@@ -150,7 +154,10 @@ def load(directories: Sequence[Path]) -> Catalog:
         used.append(site)
         for path in _files(site):
             if path.stem not in FILES:
-                raise Usage(f"{path}: the catalog has no file of that name", do=f"Known: {', '.join(FILES)}, gpus.tsv.")
+                raise Usage(
+                    f"{path}: the catalog has no file of that name",
+                    do=f"Known: {', '.join(FILES)}, gpus.tsv.",
+                )
             raw[path.stem] = _merge(raw[path.stem], _read(path))
     return Catalog(raw, tuple(used))
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import date
+from typing import TYPE_CHECKING
 
+from .card_rules import known_version
 from .compatibility import toolkits
-from .demand_rules import knows, known_version
 from .libraries import fabric_manager_row
 from .numbers import above, below, major, minor, number
-from .question import Question
-from .rules import Candidate
 from .stack import Warning_
 from .support import support
+
+if TYPE_CHECKING:
+    from datetime import date
+
+    from .question import Question
+    from .rules import Candidate
 
 _Made = Iterator[tuple[str, str, tuple[str, ...]]]
 
@@ -33,28 +37,46 @@ def _support(q: Question, c: Candidate) -> _Made:
         return
     if not state.nvidia:
         yield "end-of-life", state.says, state.source
-    elif state.until is not None and _months(q.today, state.until) <= q.catalog.raw["preference"]["ends_soon_months"]:
+    elif (
+        state.until is not None
+        and _months(q.today, state.until) <= q.catalog.raw["preference"]["ends_soon_months"]
+    ):
         yield "ends-soon", f"NVIDIA's support of R{c.branch} ends on {state.until.isoformat()}", state.source
 
 
 def _toolkit(q: Question, c: Candidate) -> _Made:
     row = q.catalog.branches[c.branch]
     if not c.cuda and q.demands.cuda is None:
-        yield "no-toolkit", "no toolkit of these repositories serves the GPUs on this distribution: use containers", ()
+        yield (
+            "no-toolkit",
+            "no toolkit of these repositories serves the GPUs on this distribution: use containers",
+            (),
+        )
     if c.compatibility == "minor":
         says = (
-            f"CUDA {', '.join(c.cuda)} is newer than what R{c.branch} runs by itself ({row.max_cuda}): new features are missing, "
-            "and PTX built with the newer toolkit does not run"
+            f"CUDA {', '.join(c.cuda)} is newer than what R{c.branch} runs by itself ({row.max_cuda}): "
+            "new features are missing, and PTX built with the newer toolkit does not run"
         )
         yield "minor-version-compat", says, ("mvc",)
     if c.compatibility == "forward":
         forward = q.catalog.raw["cuda"]["forward"]
         first, _, second = minor(c.cuda[0]).partition(".")
         path = forward["path"].format(major=first, minor=second)
-        yield "forward-compat", f"needs the forward-compatibility package and {path} on the library path; data center GPUs only", ("fwd",)
-        yield "inferred", f"that the package accepts R{c.branch} as its base was not read in NVIDIA's table", ("fwd",)
+        yield (
+            "forward-compat",
+            f"needs the forward-compatibility package and {path} on the library path; data center GPUs only",
+            ("fwd",),
+        )
+        yield (
+            "inferred",
+            f"that the package accepts R{c.branch} as its base was not read in NVIDIA's table",
+            ("fwd",),
+        )
     if c.source == "debian" and c.toolkit_source == "nvidia":
-        says = "the toolkit comes from NVIDIA's repository beside Debian's driver: keep that repository's driver packages away by a pin"
+        says = (
+            "the toolkit comes from NVIDIA's repository beside Debian's driver: keep that repository's driver "
+            "packages away by a pin"
+        )
         yield "second-source", says, ("guide590",)
     for version in c.cuda:
         yield from _update(q, c, version)
@@ -65,7 +87,10 @@ def _update(q: Question, c: Candidate, version: str) -> _Made:
     exact = known_version(c, q)
     known = [t for t in toolkits(q.catalog, version) if t.min]
     if exact and known and c.compatibility == "native" and below(exact, known[-1].min):
-        says = f"CUDA {known[-1].version} asks for a driver from {known[-1].min} on; on {exact} it runs by minor-version compatibility"
+        says = (
+            f"CUDA {known[-1].version} asks for a driver from {known[-1].min} on; on {exact} it runs by "
+            "minor-version compatibility"
+        )
         yield "minor-version-compat", says, known[-1].source
 
 
@@ -75,9 +100,11 @@ def _releases(q: Question, c: Candidate) -> _Made:
         yield "unlisted", f"{version} is newer than any release of R{c.branch} in the catalog ({newest})", ()
     if c.release is not None and c.names is not None and q.archive is not None:
         offers = q.archive.of(c.names.main, c.source or "")
-        ahead = [o.version for o in offers if o.candidate and c.release.packages.get(c.names.main) != o.version]
+        ahead = [
+            o.version for o in offers if o.candidate and c.release.packages.get(c.names.main) != o.version
+        ]
         for offered in ahead:
-            says = f"the archive also has {c.names.main} {offered}, but not every package of the set in that version"
+            says = f"the archive also has {c.names.main} {offered}, but not the whole set in that version"
             yield "older-release", says, ()
 
 
@@ -87,10 +114,17 @@ def _fabric(q: Question, c: Candidate) -> _Made:
     row = fabric_manager_row(q, c)
     if row is None:
         place = q.catalog.distributions[c.os].name
-        says = f"the host has NVSwitches, and {place}'s archive has no fabric manager: without it CUDA does not start on them"
+        says = (
+            f"the host has NVSwitches, and {place}'s archive has no fabric manager: without it CUDA does not "
+            "start on them"
+        )
         yield "fabric-manager", says, ("azhpc",)
     elif row["status"] != "seen":
-        yield "inferred", f"the fabric manager's packages for R{c.branch} were not read in a package list", tuple(row["from"])
+        yield (
+            "inferred",
+            f"the fabric manager's packages for R{c.branch} were not read in a package list",
+            tuple(row["from"]),
+        )
 
 
 def _inferred(q: Question, c: Candidate, minimum: str) -> _Made:
@@ -98,12 +132,21 @@ def _inferred(q: Question, c: Candidate, minimum: str) -> _Made:
     row, place = q.catalog.branches[c.branch], q.catalog.distributions[c.os]
     if c.source == "nvidia" and c.branch == place.branch_first and place.weak("branch_first"):
         yield "inferred", f"that {place.repo} holds R{c.branch}", place.source
-    if c.toolkit_source == "nvidia" and any(minor(v) == place.cuda_first for v in c.cuda) and place.weak("cuda_first"):
+    if (
+        c.toolkit_source == "nvidia"
+        and any(minor(v) == place.cuda_first for v in c.cuda)
+        and place.weak("cuda_first")
+    ):
         yield "inferred", f"that {place.repo} holds CUDA {place.cuda_first}", place.source
     if c.arch == "aarch64" and row.weak("aarch64"):
         yield "inferred", f"that R{c.branch} serves aarch64", row.source
     for archive in q.catalog.archives:
-        if archive.origin == c.source and archive.os == c.os and archive.weak("branches") and c.release is None:
+        if (
+            archive.origin == c.source
+            and archive.os == c.os
+            and archive.weak("branches")
+            and c.release is None
+        ):
             yield "inferred", f"which branches the archive of {place.name} holds", archive.source
     if c.names is not None and c.names.weak("lockstep", "main") and c.release is None:
         yield "inferred", "the names of the driver's packages", c.names.source
@@ -121,7 +164,12 @@ def _inferred_gpus(q: Question, c: Candidate, minimum: str) -> _Made:
         if gpu.weak("cc") and c.cuda:
             yield "inferred", f"the compute capability of {gpu.name} ({gpu.cc})", gpu.source
         capability = q.catalog.capabilities.get(gpu.cc) if gpu.cc else None
-        if capability and c.cuda and capability.weak("first_cuda") and minor(c.cuda[0]) == capability.first_cuda:
+        if (
+            capability
+            and c.cuda
+            and capability.weak("first_cuda")
+            and minor(c.cuda[0]) == capability.first_cuda
+        ):
             yield "inferred", f"that CUDA {capability.first_cuda} serves {gpu.name}", capability.source
         for special in q.catalog.raw["cudnn"]["capabilities"]:
             if c.cudnn and special["cc"] == gpu.cc and special["status"] != "seen":
@@ -131,4 +179,8 @@ def _inferred_gpus(q: Question, c: Candidate, minimum: str) -> _Made:
     for version in c.cuda:
         found = toolkits(q.catalog, version)
         if found and all(t.weak() for t in found):
-            yield "inferred", f"the release of CUDA {version}", max(found, key=lambda t: number(t.version)).source
+            yield (
+                "inferred",
+                f"the release of CUDA {version}",
+                max(found, key=lambda t: number(t.version)).source,
+            )

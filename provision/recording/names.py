@@ -134,8 +134,8 @@ _BY_BRANCH = words("""
 """)
 # Debian's older long-term branch, beside the one with the plain names.
 _BY_TESLA_BRANCH = words("""
-    nvidia-tesla-{}-kernel-dkms nvidia-tesla-{}-kernel-support nvidia-tesla-{}-alternative nvidia-tesla-{}-smi
-    libnvidia-tesla-{}-ml1 libnvidia-tesla-{}-cfg1 libnvidia-tesla-{}-cuda1
+    nvidia-tesla-{}-kernel-dkms nvidia-tesla-{}-kernel-support nvidia-tesla-{}-alternative
+    nvidia-tesla-{}-smi libnvidia-tesla-{}-ml1 libnvidia-tesla-{}-cfg1 libnvidia-tesla-{}-cuda1
     libnvidia-tesla-{}-ptxjitcompiler1 libnvidia-tesla-{}-pkcs11-openssl3
 """)
 _CUDA = [
