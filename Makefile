@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh Debian machine, as root: `make demo` and `make test`.
+BIN := .venv/bin
+
+.PHONY: help setup demo test lint unit lab molecule wheel clean
+
+help:
+	@sed -n 's/^## //p' $(MAKEFILE_LIST)
+
+## make setup     system packages (as root) and a virtual environment in .venv
+setup:
+	@tools/setup
+
+## make demo      start a lab host, take it from bare to proven, show the report
+demo: setup
+	$(BIN)/gpu-provision bootstrap lab --profile research --yes
+
+## make test      every check: lint, unit, lab (lab hosts, as root)
+test: setup lint unit lab
+
+## make lint      ruff, mypy, yamllint, ansible-lint
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/yamllint --strict .
+	tools/ansible-lint
+
+## make unit      no host, no root, a few minutes
+unit: setup
+	$(BIN)/pytest tests/unit -q -n auto
+
+## make lab       booted lab hosts; skipped with its reason where this machine cannot run them
+lab: setup
+	$(BIN)/pytest tests/lab -q
+
+## make clean     take the lab down and remove what was built
+clean:
+	-[ ! -x $(BIN)/gpu-provision ] || $(BIN)/gpu-provision lab down --all
+	rm -rf .venv build dist .cache
