@@ -183,7 +183,7 @@ def _prove(door: Door, password_refused: bool, proofs: list[str], end: float) ->
 
 
 def _answer(proof: Callable[[float], fresh.Proof], end: float) -> fresh.Proof:
-    """The proof that a server answered. A daemon that reloads listens again only a moment after its signal."""
+    """The proof that a server answered; a reloading daemon listens again only a moment after its signal."""
     patience = time.monotonic() + LISTENS_AGAIN
     while True:
         found = proof(min(40.0, max(3.0, end - time.monotonic())))

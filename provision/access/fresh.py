@@ -81,7 +81,7 @@ def password_refused(door: Door, *, timeout: float = 40.0) -> Proof:
         return Proof(False, "the server let us in with neither key nor password")
     offered = _offered(done.stderr)
     if not offered:
-        return Proof(False, words or "OpenSSH gave no reason", reached=False)
+        return Proof(False, words or "OpenSSH gave no reason", reached=_answered(words, offered))
     typed = [way for way in offered if way in ("password", "keyboard-interactive")]
     if typed:
         return Proof(False, f"the server still offers {' and '.join(typed)}", offered)
@@ -101,7 +101,7 @@ def _run(argv: list[str], timeout: float) -> subprocess.CompletedProcess[str] | 
 
 def _offered(stderr: str) -> tuple[str, ...]:
     found = _DENIED.findall(stderr)
-    return tuple(found[-1].split(",")) if found else ()
+    return tuple(way for way in found[-1].split(",") if way) if found else ()
 
 
 def _answered(words: str, offered: tuple[str, ...]) -> bool:
