@@ -173,7 +173,7 @@ def modinfo(answer: Answer) -> ModInfo | Absent | Unknown:
 # `nvidia/580.95.05, 6.8.0-58-generic, x86_64: installed (note)`; before DKMS 3 a comma stood for the slash.
 _DKMS = re.compile(
     r"(?P<name>[^,/\s]+)(?:/|,\s*)(?P<version>[^,:\s]+)(?:,\s*(?P<kernel>[^,\s]+),\s*(?P<arch>[^,:\s]+))?:\s*"
-    r"(?P<state>added|built|installed|broken)\b\s*(?P<note>.*)"
+    r"(?P<state>added|built|installed|broken)(?:\s+(?P<note>.*))?"
 )
 
 
@@ -192,5 +192,5 @@ def dkms(answer: Answer) -> tuple[DkmsModule, ...] | Absent | Unknown:
         if not found:
             return Unknown(f"dkms status: {quote(line)}", answer.item)
         name, version, kernel, _, state, note = found.groups()
-        result.append(DkmsModule(name, version, kernel, state, note))
+        result.append(DkmsModule(name, version, kernel, state, note or ""))
     return tuple(result)

@@ -68,7 +68,8 @@ def devices(sysfs: Answer, lspci: Answer) -> tuple[PciDevice, ...] | Unknown:
     listed = _from_lspci(lspci)
     found = _from_sysfs(sysfs)
     if isinstance(found, Unknown):
-        return found if isinstance(listed, Unknown) else listed
+        # Where neither helps, the one that was asked says more.
+        return listed if not isinstance(listed, Unknown) or lspci.not_asked is None else found
     if isinstance(listed, Unknown):
         return found
     known = {device.address: device for device in listed}

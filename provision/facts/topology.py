@@ -74,6 +74,18 @@ class Topology:
                 found[other] = int(link[2:])
         return found
 
+    @property
+    def mesh(self) -> str | None:
+        """The one link that lies between each two GPUs; None where pairs differ or there is one GPU."""
+        kinds = {self.links[a, b] for a in self.gpus for b in self.gpus if a != b}
+        return kinds.pop() if len(kinds) == 1 else None
+
+    @property
+    def cut_off(self) -> tuple[str, ...]:
+        """GPUs that reach no other over NVLink, on a host where others do."""
+        reached = {gpu: self.nvlinks(gpu) for gpu in self.gpus}
+        return tuple(gpu for gpu in self.gpus if not reached[gpu] and any(reached.values()))
+
     def nearest_nics(self, gpu: str) -> tuple[Nic, ...]:
         """The NICs with the shortest way to a GPU; empty where the table has none."""
         for kind in _NEAREST_FIRST:
