@@ -49,7 +49,13 @@ def report(host: Judged) -> SmiReport | Verdict:
     return unknown(smi) if isinstance(smi, Unknown) else smi
 
 
-@control("gpu.answers", "The driver answers for every GPU", severity=Severity.HIGH, required=True)
+@control(
+    "gpu.answers",
+    "The driver answers for every GPU",
+    severity=Severity.HIGH,
+    required=True,
+    needs=("driver.installed", "driver.rival-module", "driver.loaded-matches-installed"),
+)
 def answers(host: Judged) -> Verdict:
     ours = cards(host)
     if isinstance(ours, Verdict):

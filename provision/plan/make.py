@@ -10,7 +10,7 @@ from .changes import changes
 from .model import Plan, Step
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Sequence
 
 MENDABLE = (Status.FAIL, Status.WARN)
 
@@ -23,8 +23,7 @@ def make(host: str, judged: Judged, findings: Sequence[Finding], order: Sequence
     role refuses the plan, as does a planner that refuses: half of a set is worse than none.
     """
     mended = [f for f in findings if f.role and f.status in MENDABLE and not f.waived]
-    failing = {f.control for f in mended}
-    waiting, blind = _unknowns([f for f in findings if f.role and f.status is Status.UNKNOWN], failing)
+    waiting, blind = _unknowns(findings, {f.control for f in mended})
     roles = [role for role in order if any(f.role == role for f in mended)]
     refused = [f"{f.control} is unknown: {f.actual}" for f in blind]
     steps = []
@@ -39,13 +38,17 @@ def make(host: str, judged: Judged, findings: Sequence[Finding], order: Sequence
     return Plan(host, tuple(steps), later)
 
 
-def _unknowns(unknowns: Iterable[Finding], failing: Collection[str]) -> tuple[list[Finding], list[Finding]]:
-    """Those that wait for a failing control to be mended (through any number of others), and the rest."""
-    waiting: list[Finding] = []
-    blind = list(unknowns)
-    caused = set(failing)
-    while moved := [f for f in blind if caused & set(f.needs)]:
-        waiting += moved
-        blind = [f for f in blind if f not in moved]
-        caused |= {f.control for f in moved}
-    return waiting, blind
+def _unknowns(
+    findings: Sequence[Finding], mended: Collection[str]
+) -> tuple[list[Finding], list[Finding]]:
+    """Unknowns that a role should end: those that wait for a control to be mended, and the others.
+
+    The wait may lead through controls that no role mends: clocks wait for a driver that answers, and
+    that waits for one that is installed.
+    """
+    troubled = [f for f in findings if f.status in (Status.FAIL, Status.UNKNOWN)]
+    caused = set(mended)
+    while more := {f.control for f in troubled if caused & set(f.needs)} - caused:
+        caused |= more
+    unknowns = [f for f in troubled if f.role and f.status is Status.UNKNOWN]
+    return [f for f in unknowns if f.control in caused], [f for f in unknowns if f.control not in caused]
