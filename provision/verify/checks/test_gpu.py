@@ -21,6 +21,7 @@ def asked(host: Host, command: str) -> str:
     """Standard output of nvidia-smi; its own words as the failure where it does not end well."""
     done = host.run(f"LC_ALL=C timeout -k 5 {SECONDS} nvidia-smi {command}")
     said = (done.stdout + done.stderr).strip()
+    assert done.rc != 127, "nvidia-smi is not installed"
     assert done.rc != 124, f"nvidia-smi {command} did not answer within {SECONDS} s"
     assert done.rc == 0, said or f"nvidia-smi {command} ended with code {done.rc}"
     return str(done.stdout)
