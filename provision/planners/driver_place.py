@@ -5,7 +5,7 @@ from __future__ import annotations
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
@@ -21,13 +21,22 @@ _DATA = Path(__file__).parent.parent / "catalog" / "data" / "driver_names.yml"
 
 
 @cache
+def _data() -> dict[str, Any]:
+    return dict(yaml.safe_load(_DATA.read_text(encoding="utf-8")))
+
+
 def names(section: str) -> tuple[str, ...]:
     """Patterns of package names or paths of one section of the data file."""
-    return tuple(yaml.safe_load(_DATA.read_text(encoding="utf-8"))[section])
+    return tuple(_data()[section])
 
 
 def named(name: str, section: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in names(section))
+
+
+def build_space() -> int:
+    """Bytes that DKMS needs to build the module for one kernel."""
+    return int(_data()["build_bytes"])
 
 
 def foreign(facts: Facts, wanted_branch: int) -> str | None:

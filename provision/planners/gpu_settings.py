@@ -6,7 +6,8 @@ driver forgets clocks as soon as the last client closes where persistence is off
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Absent, Unknown
@@ -24,6 +25,7 @@ DROP_IN = "/etc/systemd/system/nvidia-persistenced.service.d/gpu-provision.conf"
 CLOCKS_UNIT = "gpu-provision-clocks.service"
 UNIT_FILE = f"/etc/systemd/system/{CLOCKS_UNIT}"
 SCRIPT = "/usr/local/lib/gpu-provision/clocks"
+OWNED: Mapping[str, tuple[str, ...]] = {DAEMON: (DROP_IN,), CLOCKS_UNIT: (UNIT_FILE, SCRIPT)}
 # Ubuntu's packaged unit starts the daemon with this, so that "active" says nothing about persistence.
 _OFF, _ON = "--no-persistence-mode", "--persistence-mode"
 
@@ -31,11 +33,13 @@ _OFF, _ON = "--no-persistence-mode", "--persistence-mode"
 @dataclass(frozen=True)
 class SettingsWanted(Wanted):
     """`restart`: units that run and whose work is undone all the same. `legacy_off`: persistence was switched
-    on past the daemon (`nvidia-smi -pm 1`) and has to be switched off the same way.
+    on past the daemon (`nvidia-smi -pm 1`) and has to be switched off the same way. `owned` has the files by
+    the unit that reads them.
     `settings` has what each GPU is given, or why it cannot be."""
 
     restart: tuple[str, ...] = ()
     legacy_off: bool = False
+    owned: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OWNED)
     settings: tuple[Setting, ...] = ()
 
 
@@ -74,7 +78,7 @@ def _daemon(facts: Facts, on: bool) -> SettingsWanted:
     if not on:
         return SettingsWanted(
             files=(File(DROP_IN, None),),
-            units=(Unit(DAEMON, enabled=False, active=False),),
+            units=_off(facts, DAEMON),
             why=(Why("persistence", "off, so that the driver lets go of idle GPUs"),),
             legacy_off=not unit.runs and _persistent(facts, True),
         )
@@ -89,6 +93,14 @@ def _daemon(facts: Facts, on: bool) -> SettingsWanted:
         why=(why,),
         restart=(DAEMON,) if unit.runs and _persistent(facts, False) else (),
     )
+
+
+def _off(facts: Facts, name: str) -> tuple[Unit, ...]:
+    """A unit stopped and disabled, where the host has it at all."""
+    units = facts.units
+    if isinstance(units, Unknown | Absent) or name not in units or not units[name].exists:
+        return ()
+    return (Unit(name, enabled=False, active=False),)
 
 
 def _persistent(facts: Facts, value: bool) -> bool:
@@ -121,7 +133,7 @@ def _with_clocks(daemon: SettingsWanted, facts: Facts, asked: Any) -> SettingsWa
         return _joined(
             daemon,
             files=(File(UNIT_FILE, None), File(SCRIPT, None, mode="0755")),
-            units=(Unit(CLOCKS_UNIT, enabled=False, active=False),),
+            units=_off(facts, CLOCKS_UNIT),
             why=(Why("clocks", "left to the driver"),),
         )
     if isinstance(facts.smi, Unknown):
@@ -138,7 +150,7 @@ def _with_clocks(daemon: SettingsWanted, facts: Facts, asked: Any) -> SettingsWa
         return _joined(
             daemon,
             files=(File(UNIT_FILE, None), File(SCRIPT, None, mode="0755")),
-            units=(Unit(CLOCKS_UNIT, enabled=False, active=False),),
+            units=_off(facts, CLOCKS_UNIT),
             why=why,
             settings=settings,
         )

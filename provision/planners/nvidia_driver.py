@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ..facts.known import Unknown
 from ..facts.versions import driver_tuple, upstream
 from . import apt_sources
-from .driver_place import foreign, named, secure_boot_refusal
+from .driver_place import build_space, foreign, named, secure_boot_refusal
 from .driver_place import names as names_of
 from .wanted import File, Wanted, Why
 
@@ -40,14 +40,17 @@ _OF_DRIVER = re.compile(r"nvidia|^libcuda1$|^libnvcuvid1$|^libnvoptix1$")
 class DriverWanted(Wanted):
     """`kernels` need a module; `absent` are packages of the other flavour, in the way.
 
-    `independent` are packages of the driver's whose version is their own. `load` is True where the
-    module can be loaded without a reboot.
+    `independent` are packages of the driver's whose version is their own. `exact` is True where the
+    archive's offer is known and each package named with its version. `build_space` is in bytes a kernel.
+    `load` is True where the module can be loaded without a reboot.
     """
 
     branch: int | None = None
     kernels: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     independent: tuple[str, ...] = ()
+    exact: bool = False
+    build_space: int = 0
     load: bool = False
 
 
@@ -80,6 +83,8 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
         kernels=kernels,
         absent=_other_flavour(packages, names),
         independent=names_of("independent"),
+        exact=all("=" in package for package in exact(driver)),
+        build_space=build_space(),
         load=_can_load(facts),
     )
 

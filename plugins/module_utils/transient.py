@@ -1,0 +1,138 @@
+# Copyright (c) the gpu-provision authors
+# SPDX-License-Identifier: Apache-2.0
+"""Run a script on this host in a transient systemd unit, so that a dropped line interrupts nothing.
+
+The unit's name is fixed, which makes it the one lock a host: systemd loads a name once. Whoever finds
+it running waits for it and reads its result. Log and exit status lie in a folder of their own, which
+outlives both the connection and a reboot.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+
+UNIT = "gpu-provision-packages"
+STATE = "/var/lib/gpu-provision/packages"
+_KEPT = 5
+_POLL = 0.5  # seconds
+
+# TERM is ignored, and with it by all that the script starts: a shutdown waits for dpkg to end
+# (TimeoutStopSec) rather than cutting it in half.
+_WRAPPER = """#!/bin/sh
+trap '' TERM INT HUP
+cd / || exit 1
+{
+%s
+} >'%s/log' 2>&1 </dev/null
+rc=$?
+echo "$rc" >'%s/rc.new' && mv '%s/rc.new' '%s/rc'
+exit "$rc"
+"""
+
+
+class Ended:
+    """What a transaction left: `rc` None where it was killed or the host went down under it."""
+
+    def __init__(self, rc, log, folder):
+        self.rc, self.log, self.folder = rc, log, folder
+
+
+class StillRunning(Exception):
+    """The time limit passed; the transaction goes on and a later run finds it."""
+
+
+class NotStarted(Exception):
+    """systemd would not start the unit; holds its words."""
+
+
+def running():
+    """The folder of the transaction that runs now, or None."""
+    state = _show("ActiveState")
+    if state in ("active", "activating", "deactivating", "reloading"):
+        return _show("WorkingDirectory") or ""
+    return None
+
+
+def run(script, timeout):
+    """Run a shell script to its end and return its Ended; joins one that already runs, never starts two.
+
+    Raises StillRunning after `timeout` seconds and NotStarted where systemd refuses.
+    """
+    folder = _new_folder()
+    path = os.path.join(folder, "script")
+    with open(path, "w") as out:
+        out.write(_WRAPPER % (script, folder, folder, folder, folder))
+    os.chmod(path, 0o700)
+    start = subprocess.run(
+        [
+            "systemd-run",
+            "--unit=" + UNIT,
+            "--description=Package transaction of gpu-provision",
+            "--collect",
+            "--no-block",
+            "--quiet",
+            "--property=WorkingDirectory=" + folder,
+            "--property=KillMode=process",
+            "--property=TimeoutStopSec=30min",
+            "--setenv=LC_ALL=C.UTF-8",
+            "--setenv=DEBIAN_FRONTEND=noninteractive",
+            "--setenv=DEBCONF_NONINTERACTIVE_SEEN=true",
+            "--setenv=APT_LISTCHANGES_FRONTEND=none",
+            "--setenv=NEEDRESTART_SUSPEND=1",
+            "--setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "/bin/sh",
+            path,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
+    if start.returncode != 0:
+        shutil.rmtree(folder, ignore_errors=True)
+        if running() is not None:
+            return wait(timeout)
+        raise NotStarted(start.stdout.decode("utf-8", "replace").strip())
+    return wait(timeout, folder)
+
+
+def wait(timeout, folder=None):
+    """Wait for the transaction that runs now and read its result."""
+    folder = folder or running() or ""
+    end = time.monotonic() + timeout
+    while running() is not None:
+        if time.monotonic() > end:
+            raise StillRunning(folder)
+        time.sleep(_POLL)
+    rc = _read(os.path.join(folder, "rc")).strip()
+    return Ended(int(rc) if rc.isdigit() else None, _read(os.path.join(folder, "log")), folder)
+
+
+def _new_folder():
+    os.makedirs(STATE, mode=0o700, exist_ok=True)
+    older = sorted(name for name in os.listdir(STATE) if name.isdigit())
+    busy = os.path.basename(running() or "")
+    for name in older[: max(0, len(older) - _KEPT + 1)]:
+        if name != busy:
+            shutil.rmtree(os.path.join(STATE, name), ignore_errors=True)
+    folder = os.path.join(STATE, str(time.time_ns()))
+    os.mkdir(folder, 0o700)
+    return folder
+
+
+def _show(prop):
+    answer = subprocess.run(
+        ["systemctl", "show", UNIT + ".service", "--property=" + prop, "--value"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    return answer.stdout.decode("utf-8", "replace").strip()
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read()
+    except OSError:
+        return ""
