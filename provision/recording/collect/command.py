@@ -41,7 +41,7 @@ class Command:
                 argv += installed_matching(word.split(":", 1)[1])
             else:
                 argv.append(word)
-            if index == 0 and not readonly.confined:
+            if index == 0 and not readonly.confined and os.geteuid() == 0:
                 argv += self.item.get("unless_read_only", [])
         return argv
 

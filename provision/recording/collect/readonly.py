@@ -29,6 +29,9 @@ def confine() -> bool:
         attributes = struct.pack("QQQQ", read_only, 0, 0, 0)
         if libc.syscall(442, -100, b"/", 0x8000, attributes, len(attributes)) != 0:
             return False
+        # access(2) says no to a writer on a read-only mount, and tools ask it about their device files.
+        attributes = struct.pack("QQQQ", 0, read_only, 0, 0)
+        libc.syscall(442, -100, b"/dev", 0, attributes, len(attributes))
         # Scratch space that vanishes with us, for tools that want a temporary file.
         libc.mount(b"none", b"/tmp", b"tmpfs", 2 | 4, b"size=16m,mode=1777")
         for capability in (16, 27):  # CAP_SYS_MODULE, CAP_MKNOD
