@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .numbers import above, below, major, minor, number, starts
@@ -16,19 +17,22 @@ NATIVE, MINOR, FORWARD, NONE = "native", "minor", "forward", "none"
 RANK = {NATIVE: 0, MINOR: 1, FORWARD: 2, NONE: 3}
 
 
+@lru_cache(maxsize=1024)
 def toolkits(of: Catalog, version: str) -> tuple[Toolkit, ...]:
     """The releases that a version stands for: 13.0 for all its updates, 13.0.2 for one."""
     return tuple(t for t in of.toolkits if starts(t.version, version))
 
 
+@lru_cache(maxsize=1024)
 def wanted_driver(of: Catalog, version: str) -> str | None:
-    """The driver that the release notes ask for (of a minor release its first's); None where none is published."""
+    """The driver that the release notes ask for, of a minor release its first's; None where none is known."""
     for toolkit in toolkits(of, version):
         if toolkit.min:
             return toolkit.min
     return None
 
 
+@lru_cache(maxsize=1024)
 def floor(of: Catalog, version: str) -> Floor | None:
     """The row of minor-version compatibility that covers a toolkit; the narrowest where two do."""
     rows = [

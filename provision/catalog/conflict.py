@@ -64,7 +64,7 @@ def _facts(q: Question, demands: Sequence[str]) -> list[Rule]:
     space = Space(q, here)
     rules = [r for r in space.all_rules() if r.stage != "place"]
     dropped: list[Rule] = []
-    # The catalog's rules are tried first: what stays is what the demands say by themselves, where that is enough.
+    # The catalog's rules are tried first, so that what stays is what the demands say by themselves.
     for rule in sorted(rules, key=lambda r: r.owner is not None):
         if not Space(q, here, [*dropped, rule]).any():
             dropped.append(rule)

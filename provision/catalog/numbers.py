@@ -35,28 +35,33 @@ def is_number(text: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=8192)
 def starts(version: str, prefix: str) -> bool:
     """Whether a version belongs to a series: 9.10.2.21 to 9.10, but 9.1.0 not to 9.10."""
     want = number(prefix).release
     return number(version).release[: len(want)] == want
 
 
+@lru_cache(maxsize=4096)
 def minor(version: str) -> str:
     """The first two parts: 13.0 of 13.0.2."""
     release = number(version).release
     return f"{release[0]}.{release[1] if len(release) > 1 else 0}"
 
 
+@lru_cache(maxsize=4096)
 def major(version: str) -> int:
     """The first part: 580 of 580.95.05, 13 of 13.0."""
     return number(version).release[0]
 
 
+@lru_cache(maxsize=8192)
 def below(version: str, bound: str | None) -> bool:
     """Whether a version is older than a bound; None bounds nothing."""
     return bound is not None and number(version) < number(bound)
 
 
+@lru_cache(maxsize=8192)
 def above(version: str, bound: str | None) -> bool:
     """Whether a version is newer than a bound; None bounds nothing."""
     return bound is not None and number(version) > number(bound)

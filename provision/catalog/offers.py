@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..facts.versions import debian_key, driver_version, upstream
 from .numbers import number
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Offer:
-    """One version of one package. `source` is nvidia, debian or ubuntu; `candidate` what apt would take by itself."""
+    """One version of a package from `source` (nvidia, debian, ubuntu); apt takes a `candidate` by itself."""
 
     version: str
     source: str
@@ -71,10 +70,19 @@ class Offers:
     def newest(self, name: str, source: str, prefix: str = "") -> str | None:
         """The newest version of a package whose text starts so; None where there is none."""
         versions = [o.version for o in self.of(name, source) if o.version.startswith(prefix)]
-        return max(versions, key=debian_key) if versions else None
+        return _newer_first(versions)[0] if versions else None
+
+
+def _newer_first(versions: Iterable[str]) -> list[str]:
+    # The facts are a large package, and only a host's question needs them.
+    from ..facts.versions import debian_key
+
+    return sorted(versions, key=debian_key, reverse=True)
 
 
 def _upstream(version: str) -> str:
+    from ..facts.versions import driver_version, upstream
+
     return driver_version(upstream(version)) or "0"
 
 
@@ -84,14 +92,14 @@ def _best(offers: Sequence[Offer], version: str) -> str | None:
     for offer in same:
         if offer.candidate:
             return offer.version
-    candidates = [o.version for o in offers if o.candidate]
-    limit = max(candidates, key=debian_key) if candidates else None
-    older = [o.version for o in same if limit is None or debian_key(o.version) < debian_key(limit)]
-    return max(older, key=debian_key) if older else None
+    ranked = _newer_first(o.version for o in offers)
+    candidates = [ranked.index(o.version) for o in offers if o.candidate]
+    older = [v for v in ranked[min(candidates, default=0) :] if any(v == o.version for o in same)]
+    return older[0] if older else None
 
 
 def _newest(offers: Sequence[Offer]) -> str:
     for offer in offers:
         if offer.candidate:
             return offer.version
-    return max((o.version for o in offers), key=debian_key)
+    return _newer_first(o.version for o in offers)[0]

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Row:
-    """A row with its provenance: `status` is `seen` or `inferred`; `inferred` names fields that were not read."""
+    """A row and its provenance: `status` is seen or inferred; `inferred` names fields that were not read."""
 
     status: str = field(kw_only=True)
     inferred: frozenset[str] = field(kw_only=True, default=frozenset())

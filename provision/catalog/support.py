@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Support:
-    """`nvidia` and `distribution` say who still mends the branch; `until` is NVIDIA's last day, if it named one."""
+    """`nvidia` and `distribution` say who still mends the branch; `until` is NVIDIA's last day, if named."""
 
     branch: int
     nvidia: bool
@@ -36,7 +36,7 @@ def last_day(month: str) -> date:
 
 
 def support(branch: int, *, os: str, source: str, today: date, of: Catalog | None = None) -> Support | None:
-    """The state of a branch from a source on a distribution; None for a branch that the catalog does not have."""
+    """The state of a branch from a source on a distribution; None where the catalog has no such branch."""
     data = of or catalog()
     row = data.branches.get(branch)
     if row is None:

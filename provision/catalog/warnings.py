@@ -74,7 +74,7 @@ def _toolkit(q: Question, c: Candidate) -> _Made:
         )
     if c.source == "debian" and c.toolkit_source == "nvidia":
         says = (
-            "the toolkit comes from NVIDIA's repository beside Debian's driver: keep that repository's driver "
+            "the toolkit comes from NVIDIA's repository beside Debian's driver: keep its driver "
             "packages away by a pin"
         )
         yield "second-source", says, ("guide590",)
@@ -104,7 +104,7 @@ def _releases(q: Question, c: Candidate) -> _Made:
             o.version for o in offers if o.candidate and c.release.packages.get(c.names.main) != o.version
         ]
         for offered in ahead:
-            says = f"the archive also has {c.names.main} {offered}, but not the whole set in that version"
+            says = f"{c.names.main} {offered} is there, but not the whole set in that version"
             yield "older-release", says, ()
 
 
