@@ -25,6 +25,7 @@ options:
 author: The gpu-provision authors
 """
 
+import importlib
 import json
 import multiprocessing
 import os
@@ -135,6 +136,8 @@ class CallbackModule(CallbackBase):
 
     def v2_playbook_on_play_start(self, play: Any) -> None:
         self._emit("play", name=play.get_name().strip())
+        # Workers are forks of this process: what is imported here they do not import for each task and host.
+        importlib.import_module(f"ansible_collections.{OURS}plugins.lookup.wanted")
 
     def v2_playbook_on_no_hosts_matched(self) -> None:
         self._emit("error", message="no host of the inventory matches the play")
