@@ -14,11 +14,14 @@ import secrets
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import items
 from .collect.main import MARK
 from .collect.mask import mask
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 HERE = Path(__file__).parent
 _TOO_OLD = 97
@@ -50,14 +53,16 @@ class Program:
     token: str
 
 
-def program(*, sudo: bool = True, sudo_password: str | None = None) -> Program:
-    """The program for one recording.
+def program(
+    *, sudo: bool = True, sudo_password: str | None = None, questions: Mapping[str, Any] | None = None
+) -> Program:
+    """The program for one recording, of all items where `questions` names no others.
 
     `sudo`: become root by `sudo -n` where that works (the action plugin does not want it: Ansible's own
     `become` decides there). With `sudo_password`, sudo is given the password, on standard input only.
     """
     token = secrets.token_hex(8)
-    stdin = _source(token)
+    stdin = _source(token, _pack(questions) if questions else _questions())
     rights = "sudo" if sudo else "own"
     if sudo_password is not None:
         rights = "password"
@@ -101,15 +106,19 @@ def sources() -> list[tuple[str, str]]:
 
 @functools.cache
 def _packed() -> str:
-    return base64.b64encode(zlib.compress(json.dumps(sources()).encode(), 9)).decode()
+    return _pack(sources())
 
 
 @functools.cache
 def _questions() -> str:
-    return base64.b64encode(zlib.compress(json.dumps(items.questions()).encode(), 9)).decode()
+    return _pack(items.questions())
 
 
-def _source(token: str) -> bytes:
+def _pack(value: Any) -> str:
+    return base64.b64encode(zlib.compress(json.dumps(value).encode(), 9)).decode()
+
+
+def _source(token: str, questions: str) -> bytes:
     """The Python text for `python3 -`; ends with a status of its own where the interpreter cannot run it."""
     return f"""
 import sys
@@ -128,7 +137,7 @@ for name, text in unpack("{_packed()}"):
     module.__package__ = "collect"
     setattr(package, name, module)
     exec(compile(text, "collect/%s.py" % name, "exec"), module.__dict__)
-package.main.main(unpack("{_questions()}"), "{token}")
+package.main.main(unpack("{questions}"), "{token}")
 """.encode()
 
 

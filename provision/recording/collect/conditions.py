@@ -6,11 +6,11 @@ import signal
 import time
 
 from .ending import GRACE
-from .reading import age, command_line, peek, processes
+from .reading import age, peek, processes
 
 MYPY = False
 if MYPY:
-    from typing import Any, Dict, Optional
+    from typing import Any, Dict, Optional, Set
 
 
 def _driver_loaded() -> "Optional[str]":
@@ -40,23 +40,21 @@ def hanging(name: str) -> "Optional[Dict[str, Any]]":
     """A process called `name` that sleeps in the kernel and cannot be ended: one with SIGKILL pending,
     or one in state D both now and half a second later that is older than the longest time limit."""
 
-    def stuck() -> "Dict[int, bool]":
-        found = {}
+    def stuck() -> "Set[int]":
+        found = set()
         for pid, comm, state in processes():
             if comm == name[:15] and state in "DRSt":
                 status = peek("/proc/%d/status" % pid) or ""
                 pending = re.findall(r"(?m)^(?:Sig|Shd)Pnd:\s*([0-9a-f]+)", status)
                 killed = any(int(mask_, 16) & (1 << (signal.SIGKILL - 1)) for mask_ in pending)
                 if killed or (state == "D" and age(pid) > 30):
-                    found[pid] = killed
+                    found.add(pid)
         return found
 
     first = stuck()
     if not first:
         return None
     time.sleep(GRACE)
-    second = stuck()
-    for pid in first:
-        if pid in second:
-            return {"pid": pid, "command": command_line(pid) or name, "seconds": int(age(pid))}
+    for pid in first & stuck():
+        return {"pid": pid, "command": name, "seconds": int(age(pid))}
     return None

@@ -5,11 +5,11 @@ import signal
 import time
 
 from .asking import TOKEN_VARIABLE
-from .reading import command_line, peek, processes
+from .reading import peek, processes
 
 MYPY = False
 if MYPY:
-    from typing import Any, Dict, List, Tuple
+    from typing import Any, Dict, List
 
 GRACE = 0.5  # seconds between SIGKILL and calling a process left behind
 TICK = 0.05
@@ -25,27 +25,29 @@ def kill_group(pid: int) -> None:
 def survivors(session: int, token: str) -> "List[Dict[str, Any]]":
     """Processes of an ended item that are still there: killed again, then named."""
 
-    def ours() -> "List[Tuple[int, str]]":
+    def ours() -> "List[Dict[str, Any]]":
         found = []
-        for pid, _, state in processes():
+        for pid, name, state in processes():
             fields = (peek("/proc/%d/stat" % pid) or ") ").rsplit(")", 1)[1].split()
             in_session = len(fields) > 3 and fields[3] == str(session)
-            if state not in "ZX" and (in_session or _has_token(pid, token)):
-                found.append((pid, state))
+            if state not in "ZX" and (in_session or (state != "D" and _has_token(pid, token))):
+                found.append({"pid": pid, "state": state, "command": name})
         return found
 
     first = ours()
-    for pid, _ in first:
+    for process in first:
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(process["pid"], signal.SIGKILL)
         except OSError:
             pass
     if not first:
         return []
     time.sleep(TICK)
-    return [{"pid": pid, "state": state, "command": command_line(pid)} for pid, state in ours()]
+    return ours()
 
 
 def _has_token(pid: int, token: str) -> bool:
+    """Whether a process that left its session is one of the item's. Not asked about one in state D: its
+    memory may be locked by what it hangs in, and reading its environment would hang too."""
     text = peek("/proc/%d/environ" % pid)
     return text is not None and "%s=%s" % (TOKEN_VARIABLE, token) in text.split("\0")

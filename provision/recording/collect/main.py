@@ -141,10 +141,11 @@ def _start_next(
         if job.get("root") and os.geteuid() != 0:
             answers[name] = {"argv": argv, "denied": True}
             continue
-        stuck = hanging(argv[0]) if job.get("never_twice") else None
+        name_of = os.path.basename(argv[0])
+        stuck = hanging(name_of) if job.get("never_twice") else None
         if stuck is not None:
             says = "an earlier %s still hangs in the kernel (pid %d, for %d s)" % (
-                argv[0],
+                name_of,
                 stuck["pid"],
                 stuck["seconds"],
             )

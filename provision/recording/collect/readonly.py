@@ -44,6 +44,8 @@ def confine() -> bool:
 
 def back_to_host_mounts() -> None:
     """For the few questions about mounts, whose answer the read-only view would change."""
+    if not confined:
+        return
     import ctypes
 
     ctypes.CDLL(None).setns(host_mounts, 0x00020000)

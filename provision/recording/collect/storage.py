@@ -4,6 +4,7 @@ import glob
 import os
 import re
 
+from . import readonly
 from .asking import ask_all, program
 from .reading import as_json, link, names, peek
 
@@ -31,6 +32,7 @@ def space() -> "Dict[str, Any]":
     """Size and use of each local file system, in bytes. Network file systems can hang and are left out."""
     found: "List[Dict[str, Any]]" = []
     seen: "Set[str]" = set()
+    readonly.back_to_host_mounts()
     for line in (peek("/proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         part, kind, source = left.split(), right.split()[0], right.split()[1]
