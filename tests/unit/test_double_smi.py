@@ -109,6 +109,9 @@ def test_loads_the_module_only_where_nvidia_modprobe_could(host: Callable[[str],
     made.module("535.309.01")
     assert made.smi("-L")[1] == 9
     (made.root / "usr/bin/nvidia-modprobe").write_text("")
+    # It asks for a module called nvidia, which on Debian is an alias that comes with libcuda1.
+    assert made.smi("-L")[1] == 9
+    (made.root / "etc/modprobe.d/nvidia.conf").write_text("alias nvidia nvidia-current-open\n")
     assert made.smi("-L")[1] == 0
 
 

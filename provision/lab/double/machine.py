@@ -1,5 +1,6 @@
 """From the GPUs asked for to a whole machine: addresses, identities, NUMA nodes, NVLinks, NICs. Plain data,
-kept as JSON in the host."""
+kept as JSON in the host.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +49,7 @@ def build(spec: GpuSpec, seed: str) -> dict[str, Any]:
     reboots.
 
     Keys: `says` (that it is a double), `gpus` and `nics` (in PCI order), `devices` (every PCI device with the
-    bridges above it),
-    `links` (NVLinks between GPUs i and j), `models`.
+    bridges above it), `links` (NVLinks between GPUs i and j), `models`.
     """
     cards = [find(name) for name in spec.models]
     platform = platforms()[cards[0]["platform"] if cards else "pcie"]
@@ -90,7 +90,8 @@ def build(spec: GpuSpec, seed: str) -> dict[str, Any]:
 
 def _model(card: dict[str, Any]) -> dict[str, Any]:
     """A card as JSON can hold it: memory clocks from high to low, each with its range of graphics clocks in
-    MHz."""
+    MHz.
+    """
     clocks = card["clocks"]
     ranges = [{"memory": memory, **span} for memory, span in sorted(clocks["memory"].items(), reverse=True)]
     return card | {"clocks": clocks | {"memory": ranges}}
@@ -100,7 +101,8 @@ def _place(
     slots: list[tuple[str, list[Any]]], sockets: list[str]
 ) -> tuple[list[Device], dict[str, list[Device]]]:
     """Give every slot an address below bridges that stand to each other as the slots say. Buses are numbered
-    as they are met."""
+    as they are met.
+    """
     devices: list[Device] = []
     placed: dict[str, list[Device]] = {"gpu": [], "nic": [], "nvswitch": [], "ethernet": [], "nvme": []}
     bus = 0

@@ -34,7 +34,8 @@ ExecStart=/{OWN}/bin/boot
 
 def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
     """Make a host's root file system, not yet booted, show `gpus`. `state` is a directory outside it, which
-    nspawn_binds() binds into the host: the machine's description and the faults switched on lie there."""
+    nspawn_binds() binds into the host: the machine's description and the faults switched on lie there.
+    """
     state.mkdir(parents=True, exist_ok=True)
     (state / "machine.json").write_text(json.dumps(build(gpus, seed=str(state))))
     own = root / OWN

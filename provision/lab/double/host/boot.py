@@ -1,5 +1,6 @@
 """What a boot brings: the PCI bus, places to show a loaded module in, and the module itself where udev would
-load it."""
+load it.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def fell_off(world: World, address: str) -> None:
 
 def autoload(world: World) -> None:
     """As udev does for a device with a matching module, and systemd-modules-load for the names in
-    modules-load.d."""
+    modules-load.d.
+    """
     name = modules.base_module(world)
     if name is None or not world.gpus() or kmod.blacklisted(world, "nvidia") or kmod.blacklisted(world, name):
         return
@@ -82,7 +84,8 @@ def _cover(world: World) -> None:
 
 def _overlay(world: World, name: str, over: Path, hide: str) -> None:
     """Make a directory of /sys one that can be added to; what begins with `hide` in the machine's own is not
-    shown."""
+    shown.
+    """
     upper, work = world.run / name / "upper", world.run / name / "work"
     upper.mkdir(parents=True)
     work.mkdir()
@@ -102,7 +105,8 @@ def _overlay(world: World, name: str, over: Path, hide: str) -> None:
 
 def _copy_into(source: Path, target: Path) -> None:
     """Copy files and links, which shutil would do with modes and times that an overlay over /sys need not
-    take."""
+    take.
+    """
     target.mkdir(exist_ok=True)
     for entry in source.iterdir() if source.is_dir() else ():
         if entry.is_symlink():

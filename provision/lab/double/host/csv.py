@@ -1,5 +1,6 @@
 """`nvidia-smi --query-gpu=... --format=csv[,noheader][,nounits]` and its sister
-`--query-supported-clocks`."""
+`--query-supported-clocks`.
+"""
 
 from __future__ import annotations
 

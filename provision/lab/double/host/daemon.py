@@ -1,5 +1,6 @@
 """nvidia-persistenced: a daemon that holds the GPUs open. Persistence is on while it runs, and gone when it
-ends."""
+ends.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 def main(world: World, args: list[str]) -> int:
     """Start the daemon -> exit code of the program that started it. Options as nvidia-persistenced(1) has
-    them."""
+    them.
+    """
     user, persistence, verbose, queue = None, True, False, list(args)
     while queue:
         word = queue.pop(0)

@@ -2,8 +2,8 @@
 from.
 
 Which elements there are, and in which order, follows the driver's branch: read in public captures of 418,
-515, 525, 535, 570,
-580 and 595 and in the DTD that nvidia-smi 535 and 550 carry. Between those the older form stands.
+515, 525, 535, 570, 580 and 595 and in the DTD that nvidia-smi 535 and 550 carry. Between those the older form
+stands.
 """
 
 from __future__ import annotations

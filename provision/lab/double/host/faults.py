@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 def switch(kept: Path, name: str, gpu: int | None = None, *, on: bool = True) -> None:
     """Switch one fault in the double's kept directory, for one GPU or for all. Raises KeyError for a fault
-    that there is none of."""
+    that there is none of.
+    """
     if name not in FAULTS:
         raise KeyError(name)
     file = kept / "faults.json"

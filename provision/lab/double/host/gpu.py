@@ -1,5 +1,6 @@
 """What one GPU reads at this moment: its card, the settings made since boot, the faults switched on, and the
-driver's branch."""
+driver's branch.
+"""
 
 from __future__ import annotations
 
@@ -41,12 +42,14 @@ CUDA = {
     620: "13.5",
 }
 """Driver branch -> the CUDA version it reports (docs.nvidia.com, supported drivers and CUDA toolkit
-versions)."""
+versions).
+"""
 
 
 class Gpu:
     """One GPU as the loaded driver sees it. Texts are as nvidia-smi prints them, clocks and memory as numbers
-    in MHz and MiB."""
+    in MHz and MiB.
+    """
 
     def __init__(self, world: World, gpu: dict[str, Any], state: dict[str, Any], minor: int) -> None:
         self.world, self.gpu, self.state, self.minor = world, gpu, state, minor
@@ -89,7 +92,8 @@ class Gpu:
 
     def graphics_clocks(self, memory: int) -> list[int]:
         """The graphics clocks that go with a memory clock, from high to low; empty for a memory clock the
-        card lacks."""
+        card lacks.
+        """
         for span in self.memory_clocks:
             if span["memory"] == memory:
                 steps = int((span["max"] - span["min"]) / span["step"]) + 1
@@ -176,7 +180,8 @@ class Gpu:
 
     def fabric(self) -> tuple[str, str]:
         """(state, status) of GPUs that a fabric manager has to bring up; it is on boards with NVSwitches from
-        Hopper on."""
+        Hopper on.
+        """
         if not self.can("fabric") or len([each for each in self.links() if each]) < 4:
             return NA, NA
         started = any(

@@ -119,11 +119,20 @@ def _command(world: World, kind: str, name: str) -> str | None:
     return None
 
 
+def _aliased(world: World, name: str) -> str:
+    """The module that a plain alias stands for."""
+    for words in config(world):
+        if words[0] == "alias" and len(words) == 3 and same(words[1], name):
+            return words[2]
+    return name
+
+
 def _one(world: World, name: str, given: dict[str, str], *, removing: bool, quiet: bool) -> int:
     try:
         if removing:
             modules.unload(world, name)
         else:
+            name = _aliased(world, name)
             base = modules.base_module(world)
             if re.search(r"[-_](uvm|modeset|drm|peermem)$", name) and not world.state()["loaded"] and base:
                 modules.load(world, base, options(world, base) | options(world, "nvidia"))
@@ -163,7 +172,8 @@ def rmmod(world: World, args: list[str]) -> int:
 
 def lsmod(world: World, args: list[str]) -> int:
     """The machine's modules and ours. The real lsmod reads /proc/modules, which a kernel built without
-    modules has not got."""
+    modules has not got.
+    """
     print("Module                  Size  Used by")
     listing = world.run / "modules"
     for line in listing.read_text().splitlines() if listing.exists() else ():

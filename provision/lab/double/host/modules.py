@@ -1,5 +1,6 @@
 """Loading and unloading the driver's kernel modules. Nothing is put into a kernel: what a real load would
-leave behind is shown."""
+leave behind is shown.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ class LoadError(Exception):
 
 def kernels(world: World) -> list[str]:
     """Kernels that a module may come from, best first: the booted one; in a container, which shares its
-    machine's kernel,
-    the host's own installed ones, newest first, since a machine of its own would boot one of those."""
+    machine's kernel, the host's own installed ones, newest first, since a machine of its own would boot one
+    of those.
+    """
     running = os.uname().release
     directory = world.root / "lib/modules"
     if (directory / running).is_dir():
@@ -89,7 +91,8 @@ def serves(card: dict[str, Any], version: str, is_open: bool) -> str | None:
 
 def load(world: World, name: str, parameters: dict[str, str] | None = None) -> None:
     """Load a module by its file's name. Raises LoadError with what modprobe would say, and PermissionError
-    unless root."""
+    unless root.
+    """
     found = find(world, name)
     if found is None:
         where = (kernels(world) or [os.uname().release])[0]
@@ -126,7 +129,8 @@ def load(world: World, name: str, parameters: dict[str, str] | None = None) -> N
 
 def _probe(world: World, version: str, is_open: bool) -> list[int] | None:
     """The GPUs a module drives, having said in the kernel's log what it would; None where it refuses to
-    load."""
+    load.
+    """
     driven, held = [], []
     for gpu in world.gpus():
         why, address = serves(world.card(gpu), version, is_open), gpu["address"]
@@ -197,7 +201,8 @@ def unload(world: World, name: str) -> None:
 
 def show(world: World, loaded: dict[str, Any] | None) -> None:
     """What the kernel shows of the modules: /sys/module, /proc/modules, /proc/driver/nvidia and the device
-    files."""
+    files.
+    """
     names = loaded["modules"] if loaded else []
     sys_module = world.root / "sys/module"
     for name in names:

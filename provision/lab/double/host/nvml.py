@@ -1,15 +1,15 @@
 """Coming up and failing to, as NVML does. Exit codes are NVML's (nvidia-smi(1), RETURN VALUE; 18 and 26 from
-nvml.h)."""
+nvml.h).
+"""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
 from typing import TYPE_CHECKING
 
-from . import modules
+from . import kmod
 from .gpu import Gpu
 
 if TYPE_CHECKING:
@@ -29,7 +29,8 @@ class Refusal(Exception):
 
 def connect(world: World) -> list[Gpu]:
     """The GPUs that the loaded driver shows, in PCI order. Raises Refusal with what the real program would
-    say."""
+    say.
+    """
     library = world.library_version()
     if library is None:
         raise Refusal(
@@ -75,20 +76,18 @@ def need_handles(gpus: list[Gpu]) -> None:
 
 
 def load_as_nvml_does(world: World) -> None:
-    """NVML runs nvidia-modprobe, where that is installed, before it gives up. It is setuid root; the double
-    is not, so
-    this does something for root alone."""
+    """NVML runs nvidia-modprobe, where that is installed, before it gives up, and that runs `modprobe nvidia`.
+    It is setuid root; the double is not: this does something for root alone.
+    """
     if os.geteuid() != 0 or not (world.root / "usr/bin/nvidia-modprobe").exists():
         return
-    with contextlib.suppress(modules.LoadError):
-        name = modules.base_module(world)
-        if name is not None:
-            modules.load(world, name)
+    kmod.modprobe(world, ["-q", "nvidia"])
 
 
 def hang() -> None:
     """Stand still as a process in the kernel's uninterruptible sleep does: only SIGKILL ends it here, and
-    nothing does there."""
+    nothing does there.
+    """
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)
     while True:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 from typing import TYPE_CHECKING, Any
@@ -19,8 +20,9 @@ SPEEDS = {3: "8.0 GT/s PCIe", 4: "16.0 GT/s PCIe", 5: "32.0 GT/s PCIe"}
 
 def draw(world: World, gone: set[int]) -> None:
     """Make the tree anew below the double's run directory: `pci/tree` (devices below their bridges),
-    `pci/bus` (what goes
-    over /sys/bus/pci) and, where there are NICs, `infiniband` (what goes to /sys/class/infiniband)."""
+    `pci/bus` (what goes over /sys/bus/pci) and, where there are NICs, `infiniband` (what goes to
+    /sys/class/infiniband).
+    """
     shutil.rmtree(world.run / "pci", ignore_errors=True)
     tree, bus = world.run / "pci/tree", world.run / "pci/bus"
     for name in ("devices", "drivers", "slots"):
@@ -69,7 +71,8 @@ def bind(world: World, address: str, driver: str | None) -> None:
     if driver:
         holder = world.run / "pci/bus/drivers" / driver
         holder.mkdir(exist_ok=True)
-        link.symlink_to(f"/sys/bus/pci/drivers/{driver}")
+        # Relative, as the kernel's own: lspci puts it behind the device's directory.
+        link.symlink_to(os.path.relpath(holder, link.parent))
         (holder / address).symlink_to(f"/sys/bus/pci/devices/{address}")
 
 
@@ -116,7 +119,8 @@ def _resources(device: Device) -> str:
 
 def _config(device: Device) -> bytes:
     """The 256 bytes of configuration space: a type 0 header, or a type 1 header for bridges (PCI Local Bus
-    Specification, 6.1)."""
+    Specification, 6.1).
+    """
     kind = bytes.fromhex(device["class"])
     bridge = device["class"].startswith("0604")
     header = struct.pack(

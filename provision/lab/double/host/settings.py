@@ -1,5 +1,6 @@
 """What nvidia-smi changes: persistence, application clocks, locked clocks, power limit. Texts are those of
-nvidia-smi 535 and 550."""
+nvidia-smi 535 and 550.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ def _numbers(value: str, option: str, form: str, *, single: bool) -> list[int]:
 
 def _keep(gpu: Gpu, state: dict[str, Any], name: str, clocks: list[int]) -> str:
     """Without persistence the driver forgets the setting as soon as nvidia-smi has ended: say so, keep
-    nothing."""
+    nothing.
+    """
     if not gpu.persistence:
         return (
             f"Warning: persistence mode is disabled on device {gpu.bus_id}. See the Known Issues section of "

@@ -97,7 +97,8 @@ def parse(args: list[str]) -> dict[str, str]:
 
 def select(gpus: list[Gpu], wanted: str | None) -> list[Gpu]:
     """The GPUs that -i names, by index, bus id, UUID or serial number. Raises Refusal where there are
-    none."""
+    none.
+    """
     if wanted is None:
         return gpus
     chosen = []

@@ -2,8 +2,8 @@
 when it has run.
 
 dpkg puts the packages' own files aside (dpkg-divert). Where a file lies aside, the double takes its place;
-where none does any
-more, it leaves. So the programs come and go with their packages, on install, upgrade, removal and purge.
+where none does any more, it leaves. So the programs come and go with their packages, on install, upgrade,
+removal and purge.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ STANDS_IN = {
     "usr/bin/nvidia-persistenced": "nvidia-persistenced",
 }
 """Where packages put the programs (Debian's nvidia-smi the first, NVIDIA's and Ubuntu's the second) -> what
-they are called."""
+they are called.
+"""
 
 
 def aside(path: str) -> str:
@@ -39,7 +40,7 @@ def sync(world: World) -> bool:
     for path, name in STANDS_IN.items():
         here, program = world.root / path, f"{BIN}/{name}"
         is_ours = here.is_symlink() and str(here.readlink()) == program
-        if (world.root / aside(path)).exists() and not here.exists():
+        if (world.root / aside(path)).exists() and not here.exists() and not is_ours:
             here.parent.mkdir(parents=True, exist_ok=True)
             here.symlink_to(program)
             changed = True
@@ -54,8 +55,8 @@ def sync(world: World) -> bool:
 
 def after_dpkg(world: World) -> int:
     """dpkg's post-invoke hook. Debian reaches nvidia-smi by an alternative that a trigger sets; where dpkg
-    ran that trigger before
-    the double was in place, or still was, have it run once more."""
+    ran that trigger before the double was in place, or still was, have it run once more.
+    """
     if not sync(world):
         return 0
     alternative = Path("/etc/alternatives/nvidia--nvidia-smi")

@@ -25,8 +25,8 @@ Legend:
 
 def matrix(gpus: list[Gpu]) -> str:
     """The matrix with real tabs. NICs are NIC0.. with a legend of their own from branch 525 on, their device
-    names before;
-    `GPU NUMA ID` is there from 535 on, and two tabs before it, as read in public captures."""
+    names before; `GPU NUMA ID` is there from 535 on, and two tabs before it, as read in public captures.
+    """
     branch, nics = gpus[0].branch, gpus[0].world.machine["nics"]
     names = [f"NIC{index}" if branch >= 525 else nic["name"] for index, nic in enumerate(nics)]
     columns = [

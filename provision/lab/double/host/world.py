@@ -75,7 +75,8 @@ class World:
 
     def state(self) -> dict[str, Any]:
         """What lasts till reboot: `loaded` (the module), `persistence`, `clocks` and `power`, the last three
-        by GPU."""
+        by GPU.
+        """
         state: dict[str, Any] = {"loaded": None, "daemon": None, "persistence": {}, "clocks": {}, "power": {}}
         state.update(_read(self.run / "state.json"))
         if state["daemon"] and not self._runs(state["daemon"]):
@@ -89,7 +90,8 @@ class World:
     @contextlib.contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
         """Yield the state, and keep what became of it. One at a time. Raises PermissionError for other users
-        than root."""
+        than root.
+        """
         self.run.mkdir(parents=True, exist_ok=True)
         with (self.run / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -151,7 +153,8 @@ def _read(path: Path) -> dict[str, Any]:
 
 def relation(one: list[Any], other: list[Any]) -> str:
     """How two slots [NUMA node, host bridge, switch, port] are joined, in the words of `nvidia-smi topo
-    -m`."""
+    -m`.
+    """
     if one[:2] == other[:2] and one[2] is not None and one[2] == other[2]:
         return "PIX" if one[3] == other[3] else "PXB"
     if one[:2] == other[:2]:

@@ -16,7 +16,8 @@ def cuda_version(branch: int) -> str:
 
 def dtd(branch: int) -> int:
     """Version of the document type (read in captures: 11 from 460 to 516, 12 from 525 to 570, 13 from
-    580)."""
+    580).
+    """
     return 13 if branch >= 580 else 12 if branch >= 525 else 11 if branch >= 460 else 10
 
 
