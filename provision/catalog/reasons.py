@@ -40,7 +40,7 @@ def _source(q: Question, c: Candidate) -> _Made:
     elif q.archive is not None and q.archive.installed == c.source:
         says = f"{where}, where the host's present driver came from"
     else:
-        says = f"{where}: the host has no driver of another source"
+        says = f"{where}, where nothing else is asked for and the host has no driver of another source"
     yield "driver.source", says, place.source
 
 

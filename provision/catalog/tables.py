@@ -131,7 +131,8 @@ class Catalog:
     def says(self, keys: Sequence[str]) -> str:
         """The documents behind some keys, for a person: title and address."""
         known = self.raw["sources"]
-        return "; ".join(f"{known[k]['title']} <{known[k]['url']}>" for k in keys if k in known)
+        found = (known[key] for key in dict.fromkeys(keys) if key in known)
+        return "; ".join(f"{s['title']} <{s['url']}>" if "url" in s else s["title"] for s in found)
 
 
 @cache

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .card_rules import known_version
 from .compatibility import toolkits
 from .libraries import fabric_manager_row
-from .numbers import above, below, major, minor, number
+from .numbers import above, below, major, minor
 from .stack import Warning_
 from .support import support
 
@@ -178,9 +178,6 @@ def _inferred_gpus(q: Question, c: Candidate, minimum: str) -> _Made:
             yield "inferred", f"that {gpu.name} counts as a data center GPU", gpu.source
     for version in c.cuda:
         found = toolkits(q.catalog, version)
-        if found and all(t.weak() for t in found):
-            yield (
-                "inferred",
-                f"the release of CUDA {version}",
-                max(found, key=lambda t: number(t.version)).source,
-            )
+        exact = version.count(".") > 1
+        if found and all(t.weak("version") if exact else t.weak() for t in found):
+            yield "inferred", f"that CUDA {version} was released", found[-1].source

@@ -165,6 +165,7 @@ POLICY: tuple[str, ...] = (
     *(name.format(n) for n in _CUDA for name in ("cuda-toolkit-{}", "cuda-compat-{}")),
     *(name.format(branch) for branch in _BRANCHES for name in _BY_BRANCH),
     *(name.format(branch) for branch in ("470", "535") for name in _BY_TESLA_BRANCH),
+    *(f"cuda-drivers-{branch}" for branch in (440, 455, 465, 495)),
     *words("""
         datacenter-gpu-manager datacenter-gpu-manager-4-core datacenter-gpu-manager-4-cuda12
         datacenter-gpu-manager-4-cuda13 nsight-systems nsight-systems-cli nsight-compute docker.io
