@@ -195,10 +195,10 @@ def _refused(text: str, target: Target) -> Failure | None:
     methods = [way for way in found[2].split(",") if way]
     hints = [f"the server takes: {', '.join(methods)}"]
     broken = re.search(
-        r"(?m)^(?:Load key .*|Identity file .* not accessible.*|.*UNPROTECTED PRIVATE KEY.*)$", text
+        r"(?m)^(?:Load key .*|Warning: Identity file .* not accessible.*|.*UNPROTECTED PRIVATE KEY.*)$", text
     )
     if broken:
-        hints.append(broken[0].strip().strip("@ "))
+        hints.append(broken[0].strip().strip("@ ").removeprefix("Warning: "))
     if {"password", "keyboard-interactive"} & set(methods):
         hints.append(
             "for a first login with a password, `bootstrap` asks for it, or takes it by --password-fd"

@@ -92,6 +92,21 @@ def with_fingerprint(target: Target, wanted: str) -> tuple[HostKey | None, tuple
     return None, tuple(seen)
 
 
+def recorded(target: Target, key: HostKey) -> tuple[str, str] | None:
+    """Another key of this kind that known_hosts has for the host: its fingerprint, and where it stands."""
+    path = known_hosts(target)
+    name = key.line.split()[0]
+    said = child.run(["ssh-keygen", "-F", name, "-f", str(path)], timeout=20)
+    number = 0
+    for line in said.out.splitlines():
+        found = re.match(r"# Host .* found: line (\d+)", line)
+        number = int(found[1]) if found else number
+        known = _key(line)
+        if known and known.kind == key.kind and known.fingerprint != key.fingerprint:
+            return known.fingerprint, f"line {number} of {path}"
+    return None
+
+
 def known_hosts(target: Target) -> Path:
     """The file in which OpenSSH keeps this host's key."""
     said = child.run(["ssh", "-G", *options(target), *destination(target)], timeout=20)

@@ -70,7 +70,8 @@ class Session:
             arguments = ["ssh", "-M", "-N", "-f", *master, *options(self.target), *destination(self.target)]
             done = self._ssh(arguments, timeout=4 * CONNECT_SECONDS)
             if done.rc != 0:
-                raise explain(done.err, self.target)
+                hidden = "UNKNOWN port 65535" in done.err
+                raise _why(self.target) if hidden else explain(done.err, self.target)
             self._open = True
 
     def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
@@ -121,26 +122,37 @@ def pinned(target: Target) -> Target:
     """The target, allowed to connect only by the key whose fingerprint `host_key` names.
 
     The key that the host offers is looked at before anything is sent; only an equal one is written to
-    known_hosts. Raises Unreached where the host offers another, and ChangedHostKey (later, on connecting)
-    where known_hosts has another one of the same kind.
+    known_hosts. Raises Unreached where the host offers another, and ChangedHostKey where known_hosts has
+    another one of the same kind.
     """
-    wanted = target.host_key or ""
-    if not wanted.startswith("SHA256:") or len(wanted.rstrip("=")) != len("SHA256:") + 43:
+    wanted = (target.host_key or "").rstrip("=")
+    if not wanted.startswith("SHA256:") or len(wanted) != len("SHA256:") + 43:
         raise Usage(
-            f"{wanted!r} is no fingerprint", do="it looks like SHA256: and 43 characters (`ssh-keygen -lf`)"
+            f"{target.host_key!r} is no fingerprint",
+            do="it is SHA256: and 43 characters, as `ssh-keygen -lf` prints it",
         )
-    key, seen = hostkeys.with_fingerprint(target, wanted.rstrip("="))
-    if key is None and not seen:
-        # No key was seen at all: a plain attempt says why.
-        done = child.run([*fresh_args(target), "true"], timeout=4 * CONNECT_SECONDS)
-        raise explain(done.err, target)
+    key, seen = hostkeys.with_fingerprint(target, wanted)
+    if not seen:
+        raise _why(target)
     if key is None:
-        raise ChangedHostKey(
-            wanted,
-            ", ".join(k.fingerprint for k in seen),
-            "nothing: the key that you gave is not its",
-            target,
+        offers = ", ".join(f"{each.kind} {each.fingerprint}" for each in seen)
+        raise Unreached(
+            f"the host key is not the one that you gave: {wanted} is wanted, offered is {offers}",
+            host=target.name,
+            do="this is another machine, or somebody is in between, or the fingerprint is wrong",
         )
+    old = hostkeys.recorded(target, key)
+    if old is not None:
+        raise ChangedHostKey(old[0], key.fingerprint, old[1], target)
     hostkeys.keep(target, key)
     algorithms = "rsa-sha2-512,rsa-sha2-256" if key.kind == "ssh-rsa" else key.kind
     return replace(target, options=(*target.options, f"HostKeyAlgorithms={algorithms}"), host_key=None)
+
+
+def _why(target: Target) -> Failure:
+    """The reason of a failure, by a plain attempt: a master hides what a ProxyJump says."""
+    try:
+        done = child.run([*fresh_args(target), "true"], timeout=4 * CONNECT_SECONDS)
+    except child.TimedOut as e:
+        return Unreached(f"no answer within {e.seconds:g} s", host=target.name)
+    return explain(done.err, target)
