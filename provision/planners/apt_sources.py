@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from ..facts.known import Absent, Unknown
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 PATH = "/etc/apt/sources.list.d/gpu-provision.sources"
 COMPONENTS = ("contrib", "non-free", "non-free-firmware")
+_BASE = ("e2fsprogs", "python3", "linux-image-amd64", "linux-image-arm64")
 _POCKETS = ("", "-updates", "-security")
 
 
@@ -40,7 +42,8 @@ def archive(facts: Facts) -> Archive:
     # The place of a release (stable) is no lasting name, and in use all the same.
     suites = {f"{name}{pocket}" for name in (os.codename, "stable", "oldstable") for pocket in _POCKETS}
     listed = () if isinstance(sources, Absent) else sources
-    theirs = tuple(s for s in listed if s.path != PATH and _of_debian(s, suites))
+    carriers = _carriers(facts)
+    theirs = tuple(s for s in listed if s.path != PATH and _of_debian(s, suites, carriers))
     if not theirs:
         return Archive(refused=f"apt has no source of Debian's archive for {os.pretty}; add one first")
     stanzas = []
@@ -60,14 +63,33 @@ def archive(facts: Facts) -> Archive:
 _HEAD = "# Written by gpu-provision (role nvidia_driver): where Debian's archive has the driver.\n"
 
 
-def _of_debian(source: AptSource, suites: set[str]) -> bool:
-    return (
-        source.enabled
-        and "deb" in source.types
-        and "main" in source.components
-        and bool(suites & set(source.suites))
-        and not all(uri.startswith("cdrom:") for uri in source.uris)
-    )
+def _of_debian(source: AptSource, suites: set[str], carriers: frozenset[str] | None) -> bool:
+    """Whether an entry is of Debian's own archive. Others use its release names and `main` too."""
+    named = source.enabled and "deb" in source.types and "main" in source.components
+    if not named or not suites & set(source.suites):
+        return False
+    return any(_is_archive(source, uri, carriers) for uri in source.uris)
+
+
+def _is_archive(source: AptSource, uri: str, carriers: frozenset[str] | None) -> bool:
+    address = urlsplit(uri)
+    if address.scheme == "cdrom":
+        return False
+    if carriers is None:
+        keyring = not source.signed_by or "debian-archive" in source.signed_by
+        return keyring and address.path.strip("/").rpartition("/")[2] in ("debian", "debian-security")
+    security = all(suite.endswith("-security") for suite in source.suites)
+    hosts = {urlsplit(carrier).netloc for carrier in carriers}
+    return uri.rstrip("/") in carriers or (security and address.netloc in hosts)
+
+
+def _carriers(facts: Facts) -> frozenset[str] | None:
+    """Addresses that carry packages which only a distribution's own archive has; None where none is known."""
+    if isinstance(facts.policy, Unknown):
+        return None
+    offers = [facts.policy[name] for name in _BASE if name in facts.policy]
+    found = {o.uri.rstrip("/") for offer in offers for v in offer.versions for o in offer.archives(v)}
+    return frozenset(found) or None
 
 
 def _has(sources: tuple[AptSource, ...], like: AptSource, component: str) -> bool:

@@ -79,6 +79,14 @@ def dpkg(packages: Mapping[str, str]) -> dict[str, Any]:
     return said("".join(f"ii \t{name}\t{version}\tamd64\n" for name, version in packages.items()))
 
 
+def policy(uri: str) -> dict[str, Any]:
+    """`apt-cache policy` of a package that only the distribution's own archive has."""
+    return said(
+        "e2fsprogs:\n  Installed: 1.47.0-2\n  Candidate: 1.47.0-2\n  Version table:\n *** 1.47.0-2 500\n"
+        f"        500 {uri} bookworm/main amd64 Packages\n        100 /var/lib/dpkg/status\n"
+    )
+
+
 def pci(*drivers: str | None) -> dict[str, Any]:
     """One A100 a driver that is bound to it."""
     cards = [
@@ -115,6 +123,7 @@ BASE: dict[str, Any] = {
     "dpkg.list": dpkg(CONVERGED),
     "apt.holds": said("\n".join([*DRIVER, *BESIDE]) + "\n"),
     "apt.history": MISSING,
+    "apt.policy": policy("http://deb.example/debian"),
     "nvidia.files": said([]),
     "units": said(f"{DAEMON}\n\n{NO_CLOCKS}\n"),
     "ip.addresses": said([LOOPBACK, link("ens5", "10.0.0.5"), DOCKER]),
