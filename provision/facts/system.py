@@ -133,7 +133,9 @@ def _pairs(value: Any) -> dict[str, tuple[int | None, int | None]] | None:
         return None
     found: dict[str, tuple[int | None, int | None]] = {}
     for name, pair in value.items():
-        if not isinstance(pair, list) or len(pair) != 2:
+        if not isinstance(pair, list):
+            continue
+        if len(pair) != 2:
             return None
         soft, hard = pair
         for side in pair:
