@@ -169,9 +169,10 @@ def undone(facts: Facts, settings: tuple[Setting, ...]) -> tuple[str, ...]:
     if isinstance(facts.smi, Unknown):
         return ()
     told = []
-    for wanted_, gpu in zip(settings, facts.smi.gpus, strict=True):
-        now = gpu.application_clocks
-        if wanted_.application and (now.graphics, now.memory) != (wanted_.graphics, wanted_.memory):
+    given = {setting.index: setting for setting in settings if setting.application}
+    for gpu in facts.smi.gpus:
+        setting, now = given.get(gpu.index), gpu.application_clocks
+        if setting and (now.graphics, now.memory) != (setting.graphics, setting.memory):
             told.append(
                 f"GPU {gpu.index}: application clocks are {now.graphics} (graphics) and {now.memory} MHz"
             )

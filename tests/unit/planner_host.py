@@ -36,7 +36,12 @@ SOURCES = "deb http://deb.example/debian bookworm main contrib non-free non-free
 
 def said(text: Any, rc: int = 0) -> dict[str, Any]:
     """A command's answer; anything but a text is printed as JSON."""
-    return {"rc": rc, "stdout": text if isinstance(text, str) else json.dumps(text), "stderr": "", "seconds": 0.1}
+    return {
+        "rc": rc,
+        "stdout": text if isinstance(text, str) else json.dumps(text),
+        "stderr": "",
+        "seconds": 0.1,
+    }
 
 
 def text(content: str) -> dict[str, Any]:
@@ -69,10 +74,20 @@ LOOPBACK: dict[str, Any] = {
 DOCKER = link("docker0", "172.17.0.1", up=False)
 
 
-def port(device: str, state: str = "ACTIVE", *, layer: str = "InfiniBand", rate: str = "400 Gb/sec", **more: Any) -> dict[str, Any]:
+def port(
+    device: str, state: str = "ACTIVE", *, layer: str = "InfiniBand", rate: str = "400 Gb/sec", **more: Any
+) -> dict[str, Any]:
     kind = "RoCE v2" if layer == "Ethernet" else "IB/RoCE v1"
     gid = {"index": 0, "gid": "fe80:0000:0000:0000:0000:0000:0000:0001", "type": kind}
-    return {"device": device, "port": 1, "state": state, "rate": rate, "link_layer": layer, "gids": [gid], **more}
+    return {
+        "device": device,
+        "port": 1,
+        "state": state,
+        "rate": rate,
+        "link_layer": layer,
+        "gids": [gid],
+        **more,
+    }
 
 
 def dpkg(packages: Mapping[str, str]) -> dict[str, Any]:
@@ -94,7 +109,9 @@ def pci(*drivers: str | None) -> dict[str, Any]:
          "numa_node": 0}
         for i, driver in enumerate(drivers)
     ]  # fmt: skip
-    return said([*cards, {"address": "0000:00:01.0", "vendor": "0x8086", "device": "0x1237", "class": "0x060000"}])
+    return said(
+        [*cards, {"address": "0000:00:01.0", "vendor": "0x8086", "device": "0x1237", "class": "0x060000"}]
+    )
 
 
 def kernel(release: str = KERNEL, module: str | None = RELEASE, **more: Any) -> dict[str, Any]:
@@ -105,14 +122,18 @@ def kernel(release: str = KERNEL, module: str | None = RELEASE, **more: Any) -> 
 def unit(name: str, active: str = "active", enabled: str = "enabled", *commands: str) -> str:
     lines = [f"Id={name}", f"Names={name}", f"LoadState={'loaded' if active else 'not-found'}",
              f"ActiveState={active or 'inactive'}", f"UnitFileState={enabled}"]  # fmt: skip
-    lines += [f"ExecStart={{ path={c.split()[0]} ; argv[]={c} ; ignore_errors=no ; status=0/0 }}" for c in commands]
+    lines += [
+        f"ExecStart={{ path={c.split()[0]} ; argv[]={c} ; ignore_errors=no ; status=0/0 }}" for c in commands
+    ]
     return "\n".join(lines)
 
 
 DAEMON = unit("nvidia-persistenced.service", "active", "enabled", "/usr/bin/nvidia-persistenced --user nvpd")
 NO_CLOCKS = unit("gpu-provision-clocks.service", "", "")
 BASE: dict[str, Any] = {
-    "os-release": text('ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\nPRETTY_NAME="Debian GNU/Linux 12"\n'),
+    "os-release": text(
+        'ID=debian\nVERSION_ID="12"\nVERSION_CODENAME=bookworm\nPRETTY_NAME="Debian GNU/Linux 12"\n'
+    ),
     "uname": said(f"Linux gpu01 {KERNEL} #1 SMP PREEMPT_DYNAMIC Debian x86_64 GNU/Linux\n"),
     "virtualization": said("none\n", 1),
     "secure-boot": said("SecureBoot disabled\n"),
@@ -130,7 +151,9 @@ BASE: dict[str, Any] = {
     "ip.links": said([]),
     "ip.routes": said([{"dst": "default", "gateway": "10.0.0.1", "dev": "ens5", "metric": 100}]),
     "rdma": said([]),
-    "file:/proc/driver/nvidia/version": text(f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {RELEASE}  Thu\n"),
+    "file:/proc/driver/nvidia/version": text(
+        f"NVRM version: NVIDIA UNIX x86_64 Kernel Module  {RELEASE}  Thu\n"
+    ),
     "file:/sys/module/nvidia/version": text(f"{RELEASE}\n"),
     "file:/etc/apt/sources.list": text(SOURCES),
     "file:/etc/apt/sources.list.d/gpu-provision.sources": MISSING,

@@ -7,7 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planner_host import DAEMON, MISSING, NO_CLOCKS, NOT_TOLD, facts, gpu, pci, profile, said, stack, text, unit, with_gpus
+from planner_host import (
+    DAEMON,
+    MISSING,
+    NO_CLOCKS,
+    NOT_TOLD,
+    facts,
+    gpu,
+    pci,
+    profile,
+    said,
+    stack,
+    text,
+    unit,
+    with_gpus,
+)
 
 from provision.facts.known import Unsupported
 from provision.facts.smi_model import Clocks, Gpu
@@ -77,7 +91,10 @@ def test_persistence_off_stops_the_daemon_and_undoes_what_was_set_past_it() -> N
 
 
 def test_clocks_without_persistence_are_refused() -> None:
-    assert "needs gpu_settings_persistence" in plan(gpu_settings_persistence=False, gpu_settings_clocks="max").refused
+    assert (
+        "needs gpu_settings_persistence"
+        in plan(gpu_settings_persistence=False, gpu_settings_clocks="max").refused
+    )
 
 
 @pytest.mark.parametrize(
@@ -138,7 +155,9 @@ def test_a_clock_that_the_card_does_not_have_is_refused_with_the_nearest() -> No
     assert "no memory clock of 1600 MHz" in str(plan(gpu_settings_clocks={"memory": 1600}).refused)
 
 
-@pytest.mark.parametrize("asked", ["fast", {}, {"gpu": 1}, {"graphics": "1410"}, {"graphics": -1}, {"graphics": True}, 1410, None])
+@pytest.mark.parametrize(
+    "asked", ["fast", {}, {"gpu": 1}, {"graphics": "1410"}, {"graphics": -1}, {"graphics": True}, 1410, None]
+)
 def test_a_value_of_another_shape_is_refused(asked: Any) -> None:
     assert "gpu_settings_clocks" in str(plan(gpu_settings_clocks=asked).refused)
 
@@ -180,24 +199,35 @@ def test_what_is_not_there_is_refused(items: dict[str, Any], says: str) -> None:
 def test_a_driver_that_does_not_answer_refuses_clocks_only() -> None:
     silent = facts()
     assert gpu_settings.wanted(silent, profile(), stack()).refused is None
-    assert "does not answer" in str(gpu_settings.wanted(silent, profile(gpu_settings_clocks="max"), stack()).refused)
+    assert "does not answer" in str(
+        gpu_settings.wanted(silent, profile(gpu_settings_clocks="max"), stack()).refused
+    )
 
 
 @pytest.mark.parametrize(
     ("says", "rc", "status", "calls"),
     [
         ("All done.", 0, 0, 2),
-        ("Setting applications clocks is not supported for GPU 0.\nTreating as warning and moving on.\nAll done.", 0, 1, 2),
+        (
+            "Setting applications clocks is not supported for GPU 0.\nTreating as warning and moving on.\nAll done.",
+            0,
+            1,
+            2,
+        ),
         ("Requested functionality has been deprecated", 3, 1, 2),
     ],
 )
-def test_the_script_believes_words_more_than_the_exit_status(tmp_path: Path, says: str, rc: int, status: int, calls: int) -> None:
+def test_the_script_believes_words_more_than_the_exit_status(
+    tmp_path: Path, says: str, rc: int, status: int, calls: int
+) -> None:
     """nvidia-smi ends with 0 where a setting is not supported (sasha0552/nvidia-pstated issue 6)."""
     stand_in = tmp_path / "nvidia-smi"
-    stand_in.write_text(f"#!/bin/sh\necho \"$@\" >> {tmp_path}/calls\nprintf '%s\\n' \"{says}\"\nexit {rc}\n")
+    stand_in.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\nprintf \'%s\\n\' "{says}"\nexit {rc}\n')
     stand_in.chmod(0o755)
     ours = tmp_path / "clocks"
     ours.write_text(str({f.path: f.text for f in plan(gpu(0), gpu_settings_clocks="max").files}[SCRIPT]))
-    done = subprocess.run(["/bin/sh", ours, "set"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True)
+    done = subprocess.run(
+        ["/bin/sh", ours, "set"], env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, capture_output=True
+    )
     assert done.returncode == status
     assert len((tmp_path / "calls").read_text().splitlines()) == calls

@@ -99,7 +99,9 @@ def test_ports_of_nvswitches_other_links_and_slower_ones_are_left_out_with_reaso
 
 
 def test_switch_ports_alone_are_no_rdma() -> None:
-    assert conf(plan(changed={"rdma": said([port("mlx5_8", switch_management=True)])}))["NCCL_IB_DISABLE"] == "1"
+    assert (
+        conf(plan(changed={"rdma": said([port("mlx5_8", switch_management=True)])}))["NCCL_IB_DISABLE"] == "1"
+    )
 
 
 def test_roce_is_used_where_there_is_no_infiniband() -> None:
@@ -129,7 +131,9 @@ def test_a_value_that_is_no_line_is_refused(value: Any) -> None:
 
 
 def test_values_are_written_as_nccl_reads_them() -> None:
-    found = conf(plan(nccl_variables={"NCCL_IB_TIMEOUT": 22, "NCCL_DMABUF_ENABLE": True, "NCCL_ALGO": "^Tree"}))
+    found = conf(
+        plan(nccl_variables={"NCCL_IB_TIMEOUT": 22, "NCCL_DMABUF_ENABLE": True, "NCCL_ALGO": "^Tree"})
+    )
     assert (found["NCCL_IB_TIMEOUT"], found["NCCL_DMABUF_ENABLE"], found["NCCL_ALGO"]) == ("22", "1", "^Tree")
 
 
@@ -162,11 +166,17 @@ def test_a_foreign_line_that_switches_off_a_live_fabric_refuses() -> None:
     changed = {"rdma": said([port("mlx5_0")])}
     refused = plan("NCCL_IB_DISABLE=1\n", changed).refused
     assert "active RDMA ports" in refused
-    assert conf(plan("NCCL_IB_DISABLE=1\n", changed, nccl_variables={"NCCL_IB_DISABLE": 1}))["NCCL_IB_DISABLE"] == "1"
+    assert (
+        conf(plan("NCCL_IB_DISABLE=1\n", changed, nccl_variables={"NCCL_IB_DISABLE": 1}))["NCCL_IB_DISABLE"]
+        == "1"
+    )
 
 
 def test_what_cannot_be_read_is_not_written_over() -> None:
-    assert "cannot be read" in nccl.wanted(facts(items={CONF: {"denied": True}}), profile(), Unknown("none")).refused
+    assert (
+        "cannot be read"
+        in nccl.wanted(facts(items={CONF: {"denied": True}}), profile(), Unknown("none")).refused
+    )
 
 
 @pytest.mark.parametrize(

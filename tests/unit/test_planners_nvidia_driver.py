@@ -31,7 +31,9 @@ SOURCES = "file:/etc/apt/sources.list"
 OURS = "file:/etc/apt/sources.list.d/gpu-provision.sources"
 
 
-def plan(chosen: Any = None, items: dict[str, Any] | None = None, **variables: Any) -> nvidia_driver.DriverWanted:
+def plan(
+    chosen: Any = None, items: dict[str, Any] | None = None, **variables: Any
+) -> nvidia_driver.DriverWanted:
     return nvidia_driver.wanted(
         facts(items=items or {}), profile(**variables), stack() if chosen is None else chosen
     )
@@ -68,7 +70,11 @@ def test_a_set_whose_release_is_not_known_yet_is_not_exact() -> None:
 
 def test_every_kernel_that_can_be_booted_gets_headers_and_a_module() -> None:
     newer = "6.1.0-58-amd64"
-    kernels = [kernel(), kernel(newer, None, headers=False), kernel("6.1.0-40-amd64", None, image=False, headers=False)]
+    kernels = [
+        kernel(),
+        kernel(newer, None, headers=False),
+        kernel("6.1.0-40-amd64", None, image=False, headers=False),
+    ]
     planned = plan(items={"kernels": said(kernels)})
     assert planned.kernels == (KERNEL, newer)
     assert f"linux-headers-{newer}" in planned.packages
@@ -89,8 +95,15 @@ def test_what_else_is_at_the_drivers_release_is_held_with_it() -> None:
 
 
 def test_the_other_flavour_is_named_as_in_the_way() -> None:
-    both = {**CONVERGED, "nvidia-open-kernel-dkms": f"{RELEASE}-1", "nvidia-open-kernel-support": f"{RELEASE}-1"}
-    assert plan(items={"dpkg.list": dpkg(both)}).absent == ("nvidia-open-kernel-dkms", "nvidia-open-kernel-support")
+    both = {
+        **CONVERGED,
+        "nvidia-open-kernel-dkms": f"{RELEASE}-1",
+        "nvidia-open-kernel-support": f"{RELEASE}-1",
+    }
+    assert plan(items={"dpkg.list": dpkg(both)}).absent == (
+        "nvidia-open-kernel-dkms",
+        "nvidia-open-kernel-support",
+    )
 
 
 @pytest.mark.parametrize(
@@ -141,7 +154,9 @@ def test_going_back_needs_a_name() -> None:
         ({"secure-boot": MISSING}, False),
     ],
 )  # fmt: skip
-def test_secure_boot_refuses_before_a_module_is_built_that_would_not_load(changed: dict[str, Any], refused: bool) -> None:
+def test_secure_boot_refuses_before_a_module_is_built_that_would_not_load(
+    changed: dict[str, Any], refused: bool
+) -> None:
     planned = plan(items=bare(**changed))
     assert ("mokutil --import" in str(planned.refused)) is refused
 
@@ -166,7 +181,10 @@ def test_missing_parts_of_the_archive_go_into_a_file_of_our_own() -> None:
     added = apt_sources.archive(host).text
     assert added is not None
     assert added.count("Types: deb") == 1
-    assert "URIs: http://deb.example/debian\nSuites: bookworm bookworm-updates\nComponents: non-free non-free-firmware\n" in added
+    assert (
+        "URIs: http://deb.example/debian\nSuites: bookworm bookworm-updates\nComponents: non-free non-free-firmware\n"
+        in added
+    )
     assert "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg" in added
 
 
@@ -200,4 +218,6 @@ def test_a_key_that_stands_in_the_entry_is_not_copied() -> None:
         " -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mQ\n -----END PGP PUBLIC KEY BLOCK-----\n"
     )
     host = facts(items={SOURCES: MISSING, "file:/etc/apt/sources.list.d/debian.sources": text(entry)})
-    assert "add `contrib non-free non-free-firmware` to /etc/apt/sources.list.d/debian.sources" in str(apt_sources.archive(host).refused)
+    assert "add `contrib non-free non-free-firmware` to /etc/apt/sources.list.d/debian.sources" in str(
+        apt_sources.archive(host).refused
+    )
