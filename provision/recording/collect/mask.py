@@ -3,44 +3,35 @@
 import re
 
 _KEYWORD = (
-    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|auth[_-]?key"
-    r"|credentials?|sas[_-]?key|account[_-]?key|psk)"
+    r"(?:passw(?:or)?d|passphrase|(?<![A-Za-z])pass(?![A-Za-z])|pwd|secret|token|api[_-]?key|access[_-]?key"
+    r"|private[_-]?key|auth[_-]?key|credentials?|sas[_-]?key|account[_-]?key|psk)"
 )
-_NAME = r"(?<![A-Za-z0-9])[\w.-]*?" + _KEYWORD + r"(?:[\w-]{0,24})"
-_HARMLESS = r"(?:yes|no|true|false|none|null|on|off|files|sha512|md5|ask|\d{1,5})\b"
-_QUOTED = r"\"(?:[^\"\\\n]|\\.)*\"|'[^'\n]*'"
+# The keyword and what follows it in the same name. What precedes it need not be matched, and bounded
+# lengths keep a long line without blanks from costing more than a short one.
+_NAME = _KEYWORD + r"(?:[\w-]{0,24})"
+_HARMLESS = r"(?!(?:yes|no|true|false|none|null|on|off|files|sha512|md5|ask|\d{1,3})\b)"
+_IN_QUOTES = r"([\"'])(?:(?!\2)[^\\\n]|\\.)*\2"
 _RULES = (
     # user-info of a URL; a password may hold an unescaped slash
     (re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*://)(?:[^\s/@:\"'<>]*:[^\s@\"'<>]*|[^\s/@\"'<>]*)@"), r"\1***@"),
     (
-        re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END \1-----|\Z)", re.S),
-        r"-----BEGIN \1----- ***",
-    ),
-    (
         re.compile(r"(?i)\b(authorization[\"']?\s*[:=]\s*[\"']?(?:basic|bearer|token|digest)\s+)[^\s\"',]+"),
         r"\1***",
     ),
-    (re.compile(r"(?i)(\"(?:identity)?auth\"\s*:\s*)" + _QUOTED), r'\1"***"'),
-    # key = value, key=value, "key": "value", and key: value to the end of the line
-    (
-        re.compile(
-            r"(?i)(" + _NAME + r"[\"']?[ \t]*=[ \t]*)(?!" + _HARMLESS + r")(?:" + _QUOTED + r"|[^\s,;&\"']+)"
-        ),
-        r"\1***",
-    ),
-    (
-        re.compile(
-            r"(?i)(" + _NAME + r"[\"']?[ \t]*:)(?:([ \t]*)(?!" + _HARMLESS + r")(?:" + _QUOTED + r")"
-            r"|([ \t]+)(?!" + _HARMLESS + r")[^\s\"'{\[|>][^\n}]*)"
-        ),
-        lambda found: found.group(1) + (found.group(2) or found.group(3) or "") + "***",
-    ),
+    (re.compile(r"(?i)(\"(?:identity)?auth\"\s*:\s*)" + _IN_QUOTES), r"\1\2***\2"),
+    # "key": "value" and key='value': the quotes stay, so that JSON stays JSON
+    (re.compile(r"(?i)(" + _NAME + r"[\"']?[ \t]*[:=][ \t]*)" + _IN_QUOTES), r"\1\2***\2"),
+    (re.compile(r"(?i)(" + _NAME + r"\"[ \t]*:[ \t]*)" + _HARMLESS + r"[\d.eE+-]+"), r'\1"***"'),
+    # key=value up to a separator, and key: value to the end of the line
+    (re.compile(r"(?i)(" + _NAME + r"[ \t]*=[ \t]*)" + _HARMLESS + r"[^\s,;&\"']+"), r"\1***"),
+    (re.compile(r"(?i)(" + _NAME + r"[ \t]*:[ \t]+)" + _HARMLESS + r"[^\s\"'{\[|>][^\n}]*"), r"\1***"),
     # --password value, and netrc's login/password pairs
     (
-        re.compile(r"(?i)(--[\w-]*" + _KEYWORD + r"[\w-]{0,24}[ \t]+)(?!-)(?:" + _QUOTED + r"|[^\s\"',]+)"),
+        re.compile(r"(?i)(--[\w-]{0,32}?" + _KEYWORD + r"[\w-]{0,24}[ \t]+)(?![-\"'])[^\s\"',]+"),
         r"\1***",
     ),
-    (re.compile(r"(?i)(\blogin\s+\S+\s+password\s+)\S+"), r"\1***"),
+    (re.compile(r"(?i)(--[\w-]{0,32}?" + _KEYWORD + r"[\w-]{0,24}[ \t]+)" + _IN_QUOTES), r"\1\2***\2"),
+    (re.compile(r"(?i)((?:\blogin\s+\S+|^)\s+password\s+)\S+[ \t]*$"), r"\1***"),
     # crypt(3) hashes and well-known token shapes
     (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|sha1|argon2\w*)\$[./A-Za-z0-9$=,+-]{8,}"), "***"),
     (
@@ -57,23 +48,34 @@ _RULES = (
     ),
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), "***"),
 )
-_HINTS = re.compile(
-    r"(?i)://|"
-    + _KEYWORD
-    + r"|private key|\$[1-7y][a-z]?\$|\$argon|gh[pousr]_|glpat-|hf_|akia|asia|xox|nvapi-|sk-|eyj"
-    r"|auth\"|authorization|chpasswd"
-)
+# No rule matches a line that has none of these; looking for them is a hundred times faster than the rules.
+_HINTS = (
+    "://|pass|pwd|secret|token|api|access|private|auth|credential|sas|account|psk|$1$|$2|$5$|$6$|$7$|$y$|$gy$"
+    "|$sha1|$argon|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|hf_|akia|asia|xox|nvapi-|sk-|eyj"
+).split("|")
+_PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END \1-----|\Z)", re.S)
 _CHPASSWD = re.compile(r"(?m)^([ \t]*(?:-[ \t]*)?[a-z_][\w-]*):(?![ \t/])\S+$")
 
 
 def mask(text: str) -> str:
     """The text with every password, token and private key replaced by `***`."""
-    if not _HINTS.search(text):
+    if not _hinted(text):
         return text
-    for pattern, by in _RULES:
-        text = pattern.sub(by, text)
+    if "PRIVATE KEY-----" in text:
+        text = _PRIVATE_KEY.sub(r"-----BEGIN \1----- ***", text)
     if "chpasswd" in text:
         text = _CHPASSWD.sub(r"\1:***", text)
+    return "\n".join(_line(line) if _hinted(line) else line for line in text.split("\n"))
+
+
+def _hinted(text: str) -> bool:
+    lowered = text.lower()
+    return any(hint in lowered for hint in _HINTS)
+
+
+def _line(text: str) -> str:
+    for pattern, by in _RULES:
+        text = pattern.sub(by, text)
     return text
 
 
