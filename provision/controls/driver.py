@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 from ..facts.kernels import LoadedDriver
 from ..facts.known import Absent, Unknown
 from ..facts.smi_trouble import DriverSilence, SmiTrouble
-from ..facts.versions import driver_version, same_driver, upstream
+from ..facts.versions import driver_version, upstream
 from ..planners import driver_place
 from ..planners import nvidia_driver as planner
 from .gpu import cards
-from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
+from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
     from ..catalog.stack import Driver
     from ..facts.packages import Packages
 
 ROLE = "nvidia_driver"
-_SHOWN = 8
+SHOWN = 8
 
 
-def _packages(host: Judged) -> Packages | Verdict:
+def packages_of(host: Judged) -> Packages | Verdict:
     """The installed packages, on a host that has cards for a driver to serve."""
     ours = cards(host)
     if isinstance(ours, Verdict):
@@ -30,15 +30,19 @@ def _packages(host: Judged) -> Packages | Verdict:
     return unknown(found) if isinstance(found, Unknown) else found
 
 
-def _driver(host: Judged) -> Driver | Verdict:
+def driver_of(host: Judged) -> Driver | Verdict:
     """The driver that the stack chose."""
     stack = host.stack
     if isinstance(stack, Unknown):
         return unknown(stack)
     if not stack.satisfiable or stack.driver is None:
         said = tuple(f"{', '.join(c.demands)}: {c.says}" for c in stack.conflicts)
-        return failed("a set of versions that serves this host", "none fits", evidence=said,
-                      advice="; ".join(c.relax for c in stack.conflicts if c.relax))  # fmt: skip
+        return failed(
+            "a set of versions that serves this host",
+            "none fits",
+            evidence=said,
+            advice="; ".join(c.relax for c in stack.conflicts if c.relax),
+        )
     return stack.driver
 
 
@@ -51,10 +55,15 @@ def installed_version(packages: Packages, driver: Driver | None = None) -> str |
     return None
 
 
-@control("driver.installed", "The stack's driver is installed, whole and at one release", severity=Severity.HIGH,
-         required=True, role=ROLE)  # fmt: skip
+@control(
+    "driver.installed",
+    "The stack's driver is installed, whole and at one release",
+    severity=Severity.HIGH,
+    required=True,
+    role=ROLE,
+)
 def installed(host: Judged) -> Verdict:
-    packages, driver = _packages(host), _driver(host)
+    packages, driver = packages_of(host), driver_of(host)
     for verdict in (packages, driver):
         if isinstance(verdict, Verdict):
             return verdict
@@ -67,8 +76,11 @@ def installed(host: Judged) -> Verdict:
     wrong = [f"{want}: {_there(packages, want)}" for want in whole.packages if not _satisfied(packages, want)]
     wrong += [f"{name} is installed and in the way" for name in whole.absent]
     if wrong:
-        return failed(expected, wrong[0] + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""),
-                      evidence=tuple(wrong[:_SHOWN]))  # fmt: skip
+        return failed(
+            expected,
+            wrong[0] + (f" and {len(wrong) - 1} more" if len(wrong) > 1 else ""),
+            evidence=tuple(wrong[:SHOWN]),
+        )
     return passed(f"{installed_version(packages, driver)}, {len(whole.packages)} packages", expected=expected)
 
 
@@ -83,13 +95,20 @@ def _there(packages: Packages, want: str) -> str:
     return package.version if package else "not installed"
 
 
-@control("driver.loaded-matches-installed", "The loaded module is the installed driver's", severity=Severity.HIGH,
-         required=True, role=ROLE, disrupts=Disrupts.REBOOT, needs=("driver.installed",))  # fmt: skip
+@control(
+    "driver.loaded-matches-installed",
+    "The loaded module is the installed driver's",
+    severity=Severity.HIGH,
+    required=True,
+    role=ROLE,
+    disrupts=Disrupts.REBOOT,
+    needs=("driver.installed",),
+)
 def loaded(host: Judged) -> Verdict:
-    packages = _packages(host)
+    packages = packages_of(host)
     if isinstance(packages, Verdict):
         return packages
-    if (why := _other_kernel(host)) is not None:
+    if (why := other_kernel(host)) is not None:
         return why
     now, version = host.facts.loaded_driver, installed_version(packages)
     if isinstance(now, Unknown):
@@ -97,8 +116,11 @@ def loaded(host: Judged) -> Verdict:
     if version is None:
         return unknown("no driver is installed to compare with")
     if isinstance(now, Absent):
-        return failed(f"{version} loaded", "no NVIDIA module is loaded",
-                      advice="It loads without a reboot where nothing else holds the card.")  # fmt: skip
+        return failed(
+            f"{version} loaded",
+            "no NVIDIA module is loaded",
+            advice="It loads without a reboot where nothing else holds the card.",
+        )
     silence = host.facts.driver_silence
     library = silence.library_version if isinstance(silence, DriverSilence) else None
     mismatch = isinstance(silence, DriverSilence) and silence.trouble is SmiTrouble.VERSION_MISMATCH
@@ -107,7 +129,7 @@ def loaded(host: Judged) -> Verdict:
     return failed(
         f"{version} loaded",
         f"{now.version} loaded" + (f", library {library}" if library else ""),
-        advice="Drain and reboot, or stop all users of the GPUs and reload the modules: running jobs go on, new ones fail.",
+        advice="Drain and reboot, or stop all users and reload the modules: new jobs fail until then.",
         evidence=_history(host),
     )
 
@@ -128,7 +150,7 @@ def _history(host: Judged) -> tuple[str, ...]:
     )
 
 
-def _other_kernel(host: Judged) -> Verdict | None:
+def other_kernel(host: Judged) -> Verdict | None:
     """A container shares its machine's kernel, about which nothing can be said from inside."""
     virtualization = host.facts.virtualization
     if isinstance(virtualization, Unknown):
@@ -138,10 +160,16 @@ def _other_kernel(host: Judged) -> Verdict | None:
     return None
 
 
-@control("driver.next-boot", "Each kernel that can be booted has headers and the driver's module", severity=Severity.HIGH,
-         required=True, role=ROLE, needs=("driver.installed",))  # fmt: skip
+@control(
+    "driver.next-boot",
+    "Each kernel that can be booted has headers and the driver's module",
+    severity=Severity.HIGH,
+    required=True,
+    role=ROLE,
+    needs=("driver.installed",),
+)
 def next_boot(host: Judged) -> Verdict:
-    packages, kernels = _packages(host), host.facts.kernels
+    packages, kernels = packages_of(host), host.facts.kernels
     if isinstance(packages, Verdict):
         return packages
     if isinstance(kernels, Unknown):
@@ -165,8 +193,12 @@ def next_boot(host: Judged) -> Verdict:
         elif not kernel.headers:
             told.append(f"{kernel.release} has no headers, so the next driver would not build")
     if told:
-        return failed(expected, "; ".join(told), evidence=_dkms(host),
-                      advice="A boot into that kernel comes up without a driver: do not reboot before this is mended.")  # fmt: skip
+        return failed(
+            expected,
+            "; ".join(told),
+            evidence=_dkms(host),
+            advice="A boot into that kernel has no driver: do not reboot before this is mended.",
+        )
     return passed(expected, expected=expected, evidence=_dkms(host))
 
 
@@ -179,10 +211,16 @@ def _dkms(host: Judged) -> tuple[str, ...]:
     )
 
 
-@control("driver.modules-flavour", "The modules are of the flavour that the cards and the profile ask for",
-         severity=Severity.HIGH, role=ROLE, needs=("driver.installed",), disrupts=Disrupts.REBOOT)  # fmt: skip
+@control(
+    "driver.modules-flavour",
+    "The modules are of the flavour that the cards and the profile ask for",
+    severity=Severity.HIGH,
+    role=ROLE,
+    needs=("driver.installed",),
+    disrupts=Disrupts.REBOOT,
+)
 def flavour(host: Judged) -> Verdict:
-    packages, driver, kernels = _packages(host), _driver(host), host.facts.kernels
+    packages, driver, kernels = packages_of(host), driver_of(host), host.facts.kernels
     for verdict in (packages, driver):
         if isinstance(verdict, Verdict):
             return verdict
@@ -204,28 +242,9 @@ def flavour(host: Judged) -> Verdict:
     return passed(expected, expected=expected)
 
 
-@control("driver.single-origin", "All packages of the driver come from one source", severity=Severity.HIGH)
-def single_origin(host: Judged) -> Verdict:
-    packages, driver = _packages(host), _driver(host)
-    for verdict in (packages, driver):
-        if isinstance(verdict, Verdict):
-            return verdict
-    assert not isinstance(packages, Verdict)
-    assert not isinstance(driver, Verdict)
-    if driver.source != "debian":
-        return skipped(f"this version judges drivers of Debian's archive; this one is of {driver.source}")
-    others = driver_place.strangers(packages, driver.branch)
-    if others:
-        return failed("packages of Debian's archive", f"{others[0]} and {len(others) - 1} more of another source"
-                      if len(others) > 1 else f"{others[0]} is of another source",
-                      advice="Keep one source: purge the other's packages, jobs drained first.",
-                      evidence=others[:_SHOWN])  # fmt: skip
-    return passed("one source")
-
-
 @control("driver.pinned", "The driver is held as a whole set", role=ROLE, needs=("driver.installed",))
 def pinned(host: Judged) -> Verdict:
-    packages, held = _packages(host), host.facts.holds
+    packages, held = packages_of(host), host.facts.holds
     if isinstance(packages, Verdict):
         return packages
     if isinstance(held, Unknown):
@@ -236,106 +255,12 @@ def pinned(host: Judged) -> Verdict:
     free = [name for name in whole.holds if packages.get(name) is not None and name not in held]
     missing = [name for name in whole.holds if packages.get(name) is None]
     if free:
-        return failed("apt holds all of it", f"{len(free)} of {len(whole.holds)} packages are not held",
-                      evidence=tuple(free[:_SHOWN]), advice="An upgrade would move them apart.")  # fmt: skip
+        return failed(
+            "apt holds all of it",
+            f"{len(free)} of {len(whole.holds)} packages are not held",
+            evidence=tuple(free[:SHOWN]),
+            advice="An upgrade would move them apart.",
+        )
     if missing:
         return unknown(f"{missing[0]} is not installed yet")
     return passed(f"{len(whole.holds)} packages held")
-
-
-@control("driver.rival-module", "No other kernel driver takes the GPUs", severity=Severity.HIGH, role=ROLE,
-         disrupts=Disrupts.REBOOT)  # fmt: skip
-def rival(host: Judged) -> Verdict:
-    ours = cards(host)
-    if isinstance(ours, Verdict):
-        return ours
-    text = host.facts.file(planner.MODPROBE)
-    if isinstance(text, Unknown):
-        return unknown(text)
-    bound = [f"{gpu.address} is bound to {gpu.driver}" for gpu in ours if planner.is_rival(gpu.driver)]
-    if text != planner.MODPROBE_TEXT:
-        return failed(
-            "nouveau and nova_core kept out",
-            "; ".join([*bound, f"{planner.MODPROBE} does not keep them out"]),
-        )
-    if bound and _other_kernel(host) is None:
-        return failed(
-            "the NVIDIA driver has the cards",
-            "; ".join(bound),
-            advice="Kept out from the next boot on: reboot.",
-        )
-    return passed("kept out")
-
-
-@control("driver.secure-boot", "Secure Boot lets the driver's module load", severity=Severity.HIGH)
-def secure_boot(host: Judged) -> Verdict:
-    ours = cards(host)
-    if isinstance(ours, Verdict):
-        return ours
-    if (why := _other_kernel(host)) is not None:
-        return why
-    state = host.facts.secure_boot
-    if isinstance(state, Unknown):
-        return unknown(state)
-    if not state.enabled:
-        return passed("Secure Boot is off")
-    refused = driver_place.secure_boot_refusal(host.facts)
-    return (
-        failed("a module that may load", refused)
-        if refused
-        else passed("Secure Boot is on, and the module's key is known")
-    )
-
-
-@control("driver.runfile-leftovers", "Nothing of NVIDIA's .run installer is left", severity=Severity.HIGH)
-def runfile(host: Judged) -> Verdict:
-    packages = _packages(host)
-    if isinstance(packages, Verdict):
-        return packages
-    left = driver_place.runfile(host.facts)
-    if left:
-        return failed(
-            "files of packages only",
-            left,
-            advice="Run `nvidia-uninstall`, or the .run file with --uninstall.",
-        )
-    if isinstance(host.facts.driver_files, Unknown):
-        return unknown(host.facts.driver_files)
-    return passed("nothing left")
-
-
-@control("driver.supports-gpus", "The driver serves every card of the host", severity=Severity.HIGH)
-def supports(host: Judged) -> Verdict:
-    ours, driver = cards(host), _driver(host)
-    for verdict in (ours, driver):
-        if isinstance(verdict, Verdict):
-            return verdict
-    assert not isinstance(driver, Verdict)
-    packages = host.facts.packages
-    version = None if isinstance(packages, Unknown) else installed_version(packages, driver)
-    if version is None:
-        return passed(f"branch {driver.branch} is chosen for these cards")
-    if driver.minimum and not _reaches(version, driver.minimum):
-        return failed(f"{driver.minimum} or newer", f"{version} is installed")
-    return passed(f"{version} serves them", expected=f"{driver.minimum} or newer" if driver.minimum else "")
-
-
-def _reaches(version: str, minimum: str) -> bool:
-    from ..facts.versions import driver_tuple
-
-    now, least = driver_tuple(version), driver_tuple(minimum)
-    return now is not None and least is not None and now >= least
-
-
-@control("driver.branch-supported", "Somebody still mends the driver's branch", severity=Severity.MEDIUM)
-def branch_supported(host: Judged) -> Verdict:
-    ours, driver = cards(host), _driver(host)
-    for verdict in (ours, driver):
-        if isinstance(verdict, Verdict):
-            return verdict
-    assert not isinstance(driver, Verdict)
-    assert not isinstance(host.stack, Unknown)
-    past = [w for w in host.stack.warnings if w.kind == "end-of-life"]
-    if past:
-        return warned("a branch within its life", past[0].says, evidence=(past[0].source,))
-    return passed(driver.support or f"branch {driver.branch}")

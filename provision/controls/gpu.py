@@ -64,8 +64,12 @@ def answers(host: Judged) -> Verdict:
     if isinstance(why, Unknown):
         return unknown(why)
     if isinstance(why, DriverSilence):
-        return failed(f"{len(ours)} GPUs answer", f"{why.trouble}: {why.says}", advice=ADVICE[why.trouble],
-                      evidence=why.bus_ids)  # fmt: skip
+        return failed(
+            f"{len(ours)} GPUs answer",
+            f"{why.trouble}: {why.says}",
+            advice=ADVICE[why.trouble],
+            evidence=why.bus_ids,
+        )
     return passed(f"{len(ours)} GPUs", evidence=_names(host))
 
 
@@ -96,7 +100,7 @@ def count(host: Judged) -> Verdict:
     return failed(
         f"{len(ours)} GPUs answer",
         f"{len(smi.gpus)} answer",
-        advice="Look at dmesg (NVRM) for the address: a card the driver does not support, or one that failed.",
+        advice="Look at dmesg (NVRM) for the address: a card that is not supported, or one that failed.",
         evidence=tuple(f"{gpu.address} {gpu.name} ({gpu.id}) does not answer" for gpu in lost),
     )
 
@@ -132,7 +136,7 @@ def persistence(host: Judged) -> Verdict:
 
 
 def _after_reboot(host: Judged, whole: planner.SettingsWanted) -> list[str] | Verdict:
-    """What of the daemon's files and units is not as wanted; on now and back after a reboot are two things."""
+    """What of the daemon's files and units is not as wanted: on now and on after a reboot are two things."""
     if whole.refused and planner.DAEMON in whole.refused:
         return [whole.refused]
     told = _units(host, whole, planner.DAEMON)
@@ -175,9 +179,7 @@ def clocks(host: Judged) -> Verdict:
     locked = sum(not s.application for s in given)
     # Honest about what was looked at: no field of nvidia-smi shows a lock.
     how = (
-        (
-            f"{locked} GPUs have locked clocks, which cannot be read back: the unit ran and its values are these",
-        )
+        (f"{locked} GPUs have locked clocks, which cannot be read back: the unit ran, with these values",)
         if locked
         else ()
     )

@@ -1,4 +1,4 @@
-"""Controls of the host itself that roles of this project depend on: packages, their sources, and reboots due."""
+"""Controls of what roles depend on in the host itself: packages, their sources, and reboots due."""
 
 from __future__ import annotations
 
@@ -71,7 +71,11 @@ def reboot_required(host: Judged) -> Verdict:
     found = [host.facts.file(path) for path in _REBOOT]
     if any(isinstance(text, str) for text in found):
         named = host.facts.file(f"{_REBOOT[0]}.pkgs")
-        return warned("no reboot due", "a package asks for a reboot", advice="Drain and reboot.",
-                      evidence=tuple(sorted(set(named.split()))) if isinstance(named, str) else ())  # fmt: skip
+        return warned(
+            "no reboot due",
+            "a package asks for a reboot",
+            advice="Drain and reboot.",
+            evidence=tuple(sorted(set(named.split()))) if isinstance(named, str) else (),
+        )
     unclear = [text for text in found if isinstance(text, Unknown)]
     return unknown(unclear[0]) if unclear else passed("none is due")

@@ -1,4 +1,4 @@
-"""Controls of NCCL's settings: what /etc/nccl.conf gives a job on this host, against what the role computes."""
+"""Controls of NCCL's settings: what /etc/nccl.conf gives a job, against what the role computes."""
 
 from __future__ import annotations
 
@@ -119,13 +119,20 @@ def infiniband(host: Judged) -> Verdict:
         return failed(expected, ", ".join(wrong))
     active = [p for p in ports if p.active and not p.switch_management]
     if now.get("NCCL_IB_DISABLE", "0") not in ("", "0") and active:
-        return warned("RDMA in use", f"NCCL_IB_DISABLE={now['NCCL_IB_DISABLE']} with {len(active)} active ports",
-                      advice="nccl_variables asks for it; NCCL then uses sockets only.", evidence=_plugins(host))  # fmt: skip
+        return warned(
+            "RDMA in use",
+            f"NCCL_IB_DISABLE={now['NCCL_IB_DISABLE']} with {len(active)} active ports",
+            advice="nccl_variables asks for it; NCCL then uses sockets only.",
+            evidence=_plugins(host),
+        )
     fabric = [p for p in ports if not p.switch_management]
     if fabric and not active:
-        return warned("an active RDMA port", f"none of {len(fabric)} ports is active",
-                      advice="Look at cables, the subnet manager and the link state (`ibstat`).",
-                      evidence=tuple(f"{p.device}:{p.port} {p.state}" for p in fabric[:8]))  # fmt: skip
+        return warned(
+            "an active RDMA port",
+            f"none of {len(fabric)} ports is active",
+            advice="Look at cables, the subnet manager and the link state (`ibstat`).",
+            evidence=tuple(f"{p.device}:{p.port} {p.state}" for p in fabric[:8]),
+        )
     said = f"{len(active)} active ports" if active else "no RDMA port on this host, NCCL uses sockets"
     return passed(said, expected=expected, evidence=_about(chosen, "NCCL_IB_") + _plugins(host))
 
@@ -135,7 +142,7 @@ def _about(chosen: Chosen, name: str) -> tuple[str, ...]:
 
 
 def _plugins(host: Judged) -> tuple[str, ...]:
-    """An external network plugin does not obey NCCL_IB_DISABLE (NVIDIA/nccl-tests issue 373: IBext of HPC-X)."""
+    """A network plugin does not obey NCCL_IB_DISABLE (NVIDIA/nccl-tests issue 373: IBext of HPC-X)."""
     files = host.facts.driver_files
     if isinstance(files, Unknown):
         return ()

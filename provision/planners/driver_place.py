@@ -97,7 +97,7 @@ def secure_boot_refusal(facts: Facts) -> str | None:
     if isinstance(facts.loaded_driver, LoadedDriver) or facts.dkms_key_enrolled is True:
         return None
     return (
-        "Secure Boot is on, and the kernel would refuse the module that DKMS builds here. Choose: enrol DKMS's "
+        "Secure Boot is on, and the kernel would refuse the module that DKMS builds here. Choose: enrol its "
         "key (`mokutil --import /var/lib/dkms/mok.pub`, confirm at the console in the next boot); switch "
         "Secure Boot off in the firmware; or use a distribution whose archive has signed modules (Ubuntu)"
     )

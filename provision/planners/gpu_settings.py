@@ -6,7 +6,6 @@ driver forgets clocks as soon as the last client closes where persistence is off
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ from .clocks import Setting
 from .wanted import File, Unit, Wanted, Why
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..catalog.stack import Stack
     from ..facts import Facts
     from ..profile.model import Profile

@@ -90,8 +90,11 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
 
 
 def exact(driver: Driver) -> tuple[str, ...]:
-    """The packages as NAME=VERSION where the archive's offer is known. A set that is named only in part gets
-    candidates of different releases where the security archive mends one flavour of the modules before the other."""
+    """The packages as NAME=VERSION where the archive's offer is known.
+
+    Without versions apt would mix two releases where the security archive mends one flavour of the
+    modules before the other.
+    """
     pinned = {pin.partition("=")[0]: pin for pin in driver.pin if "=" in pin and "*" not in pin}
     return tuple(pinned.get(name, name) for name in driver.packages)
 

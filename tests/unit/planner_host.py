@@ -1,5 +1,7 @@
 """Hosts for the tests of planners and controls: a plain one with two GPUs and one network card, to be changed by parts."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import json
@@ -30,7 +32,7 @@ PLAIN = {
     f"linux-headers-{KERNEL}": "6.1.192-3",
     "bash": "5.2.15-2",
 }
-CONVERGED = {**PLAIN, **{name: f"{RELEASE}-1" for name in DRIVER}, **BESIDE, "dkms": "3.0.10-8"}
+CONVERGED = {**PLAIN, **dict.fromkeys(DRIVER, f"{RELEASE}-1"), **BESIDE, "dkms": "3.0.10-8"}
 SOURCES = "deb http://deb.example/debian bookworm main contrib non-free non-free-firmware\n"
 
 
@@ -217,7 +219,7 @@ def profile(**variables: Any) -> Profile:
 def stack(**driver: Any) -> Stack:
     """The set for the plain host."""
     packages = (*DRIVER, *BESIDE)
-    versions = {**{name: f"{RELEASE}-1" for name in DRIVER}, **BESIDE}
+    versions = {**dict.fromkeys(DRIVER, f"{RELEASE}-1"), **BESIDE}
     given: dict[str, Any] = {
         "branch": 535,
         "version": RELEASE,

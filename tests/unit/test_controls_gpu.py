@@ -1,5 +1,7 @@
 """Controls of GPUs, driver, host and NCCL over the plain host: each fault changes its own finding, unknown is never a pass."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -32,6 +34,7 @@ from planner_host import (
 )
 
 import provision.controls.driver
+import provision.controls.driver_place
 import provision.controls.gpu
 import provision.controls.host
 import provision.controls.nccl

@@ -1,10 +1,11 @@
 """Role gpu_settings: the daemon's traps, which clocks a card can be given, and what is refused."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import subprocess
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from planner_host import (
@@ -27,6 +28,9 @@ from provision.facts.known import Unsupported
 from provision.facts.smi_model import Clocks, Gpu
 from provision.planners import gpu_settings
 from provision.planners.gpu_settings import CLOCKS_UNIT, DROP_IN, SCRIPT, UNIT_FILE
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DEPRECATED = Unsupported("Requested functionality has been deprecated", "nvidia-smi.query", deprecated=True)
 GONE = Clocks(DEPRECATED, DEPRECATED, DEPRECATED)

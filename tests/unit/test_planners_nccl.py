@@ -1,5 +1,7 @@
 """Role nccl: which interface and RDMA ports, whose word counts, and what becomes of a file that was there."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Role nvidia_driver: packages, headers, holds and sources of a host, and everything that refuses it."""
 
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,0 +1,135 @@
+"""Controls of what stands in a driver's way: other makers' packages, rivals, Secure Boot, its age."""
+
+from __future__ import annotations
+
+from ..facts.known import Unknown
+from ..facts.versions import driver_tuple
+from ..planners import driver_place
+from ..planners import nvidia_driver as planner
+from .driver import ROLE, SHOWN, driver_of, installed_version, other_kernel, packages_of
+from .gpu import cards
+from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
+
+
+@control("driver.single-origin", "All packages of the driver come from one source", severity=Severity.HIGH)
+def single_origin(host: Judged) -> Verdict:
+    packages, driver = packages_of(host), driver_of(host)
+    for verdict in (packages, driver):
+        if isinstance(verdict, Verdict):
+            return verdict
+    assert not isinstance(packages, Verdict)
+    assert not isinstance(driver, Verdict)
+    if driver.source != "debian":
+        return skipped(f"this version judges drivers of Debian's archive; this one is of {driver.source}")
+    others = driver_place.strangers(packages, driver.branch)
+    if others:
+        return failed(
+            "packages of Debian's archive",
+            f"{others[0]} and {len(others) - 1} more of another source"
+            if len(others) > 1
+            else f"{others[0]} is of another source",
+            advice="Keep one source: purge the other's packages, jobs drained first.",
+            evidence=others[:SHOWN],
+        )
+    return passed("one source")
+
+
+@control(
+    "driver.rival-module",
+    "No other kernel driver takes the GPUs",
+    severity=Severity.HIGH,
+    role=ROLE,
+    disrupts=Disrupts.REBOOT,
+)
+def rival(host: Judged) -> Verdict:
+    ours = cards(host)
+    if isinstance(ours, Verdict):
+        return ours
+    text = host.facts.file(planner.MODPROBE)
+    if isinstance(text, Unknown):
+        return unknown(text)
+    bound = [f"{gpu.address} is bound to {gpu.driver}" for gpu in ours if planner.is_rival(gpu.driver)]
+    if text != planner.MODPROBE_TEXT:
+        return failed(
+            "nouveau and nova_core kept out",
+            "; ".join([*bound, f"{planner.MODPROBE} does not keep them out"]),
+        )
+    if bound and other_kernel(host) is None:
+        return failed(
+            "the NVIDIA driver has the cards",
+            "; ".join(bound),
+            advice="Kept out from the next boot on: reboot.",
+        )
+    return passed("kept out")
+
+
+@control("driver.secure-boot", "Secure Boot lets the driver's module load", severity=Severity.HIGH)
+def secure_boot(host: Judged) -> Verdict:
+    ours = cards(host)
+    if isinstance(ours, Verdict):
+        return ours
+    if (why := other_kernel(host)) is not None:
+        return why
+    state = host.facts.secure_boot
+    if isinstance(state, Unknown):
+        return unknown(state)
+    if not state.enabled:
+        return passed("Secure Boot is off")
+    refused = driver_place.secure_boot_refusal(host.facts)
+    return (
+        failed("a module that may load", refused)
+        if refused
+        else passed("Secure Boot is on, and the module's key is known")
+    )
+
+
+@control("driver.runfile-leftovers", "Nothing of NVIDIA's .run installer is left", severity=Severity.HIGH)
+def runfile(host: Judged) -> Verdict:
+    packages = packages_of(host)
+    if isinstance(packages, Verdict):
+        return packages
+    left = driver_place.runfile(host.facts)
+    if left:
+        return failed(
+            "files of packages only",
+            left,
+            advice="Run `nvidia-uninstall`, or the .run file with --uninstall.",
+        )
+    if isinstance(host.facts.driver_files, Unknown):
+        return unknown(host.facts.driver_files)
+    return passed("nothing left")
+
+
+@control("driver.supports-gpus", "The driver serves every card of the host", severity=Severity.HIGH)
+def supports(host: Judged) -> Verdict:
+    ours, driver = cards(host), driver_of(host)
+    for verdict in (ours, driver):
+        if isinstance(verdict, Verdict):
+            return verdict
+    assert not isinstance(driver, Verdict)
+    packages = host.facts.packages
+    version = None if isinstance(packages, Unknown) else installed_version(packages, driver)
+    if version is None:
+        return passed(f"branch {driver.branch} is chosen for these cards")
+    if driver.minimum and not _reaches(version, driver.minimum):
+        return failed(f"{driver.minimum} or newer", f"{version} is installed")
+    return passed(f"{version} serves them", expected=f"{driver.minimum} or newer" if driver.minimum else "")
+
+
+def _reaches(version: str, minimum: str) -> bool:
+    now, least = driver_tuple(version), driver_tuple(minimum)
+    return now is not None and least is not None and now >= least
+
+
+@control("driver.branch-supported", "Somebody still mends the driver's branch", severity=Severity.MEDIUM)
+def branch_supported(host: Judged) -> Verdict:
+    ours, driver = cards(host), driver_of(host)
+    for verdict in (ours, driver):
+        if isinstance(verdict, Verdict):
+            return verdict
+    assert not isinstance(driver, Verdict)
+    assert not isinstance(host.stack, Unknown)
+    past = [w for w in host.stack.warnings if w.kind == "end-of-life"]
+    if past:
+        return warned("a branch within its life", past[0].says, evidence=(past[0].source,))
+    return passed(driver.support or f"branch {driver.branch}")
