@@ -73,6 +73,8 @@ def password_login(host: Judged) -> Verdict:
     opened = [(case, ways) for case in sshd.cases if (ways := _password_ways(case))]
     expected = "passwordauthentication and kbdinteractiveauthentication are no for everybody"
     if not opened:
+        if short := [case for case in sshd.cases if case.lacks]:
+            return unknown(f"sshd -T for {_who(short[0])} does not tell {', '.join(short[0].lacks)}")
         return passed(f"keys only, for {len(sshd.cases)} users and addresses", expected=expected)
     told = [f"{_who(case)}: {', '.join(ways)}" for case, ways in opened]
     winners = [
@@ -98,6 +100,8 @@ def root_login(host: Judged) -> Verdict:
         return sshd
     wanted = wanted_root_login(host.profile)
     good = frozenset({"no"}) if wanted == "no" else ROOT_BY_KEY
+    if short := [case for case in sshd.cases if case.user == "root" and "permitrootlogin" in case.lacks]:
+        return unknown(f"sshd -T for {_who(short[0])} does not tell permitrootlogin")
     bad = [
         f"{_who(case)}: permitrootlogin {case.option('permitrootlogin')}"
         for case in sshd.cases

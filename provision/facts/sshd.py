@@ -17,6 +17,14 @@ if TYPE_CHECKING:
     from ..recording.model import Answer
 
 
+_ALWAYS = (
+    "permitrootlogin",
+    "pubkeyauthentication",
+    "passwordauthentication",
+    "kbdinteractiveauthentication",
+)
+
+
 @dataclass(frozen=True)
 class SshdCase:
     """`sshd -T` for one user from one address. Where it failed, `error` has sshd's words."""
@@ -26,6 +34,15 @@ class SshdCase:
     rc: int | None
     options: Mapping[str, tuple[str, ...]]
     error: str
+
+    @property
+    def lacks(self) -> tuple[str, ...]:
+        """What `sshd -T` always prints and this answer does not have: it is cut, their values are unknown."""
+        missing = [keyword for keyword in _ALWAYS if keyword not in self.options]
+        # Until OpenSSH 8.6 the second way to type a password had another name.
+        if "challengeresponseauthentication" in self.options and "kbdinteractiveauthentication" in missing:
+            missing.remove("kbdinteractiveauthentication")
+        return tuple(missing)
 
     def option(self, keyword: str) -> str | None:
         """The value of a keyword (lower case) that has one."""
@@ -148,8 +165,7 @@ def _options(text: str) -> dict[str, tuple[str, ...]] | None:
         if not re.fullmatch(r"[a-z0-9]+", keyword):
             return None
         options[keyword] = (*options.get(keyword, ()), value.strip())
-    # A cut answer lacks these: sshd prints both for every configuration.
-    return options if {"port", "passwordauthentication", "pubkeyauthentication"} <= options.keys() else None
+    return options if options.keys() & {"port", *_ALWAYS} else None
 
 
 def _files(answer: Answer) -> tuple[tuple[str, str], ...] | Unknown:
