@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..facts.kernels import LoadedDriver
 from ..facts.known import Absent, Unknown
 from ..facts.smi_trouble import DriverSilence, SmiTrouble
-from ..facts.versions import driver_version, upstream
+from ..facts.versions import driver_version, same_driver, upstream
 from ..planners import driver_place
 from ..planners import nvidia_driver as planner
 from .gpu import cards
