@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .options import HostOptions
 
 _ADDRESS = re.compile(
-    r"(?:(?P<user>[^@\s]+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^@\s\[\]]+?))(?::(?P<port>\d+))?"
+    r"(?:(?P<user>\S+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^@\s\[\]]+?))(?::(?P<port>\d+))?"
 )
 
 
