@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
 # nvidia-smi on a broken card takes its time; a process that hangs in the kernel outlives this.
 SECONDS = 60
+LAST_LINES = 3
 
 
 def asked(host: Host, command: str) -> str:
     """Standard output of nvidia-smi; its own words as the failure where it does not end well."""
     done = host.run(f"LC_ALL=C timeout -k 5 {SECONDS} nvidia-smi {command}")
-    said = (done.stdout + done.stderr).strip()
+    said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LAST_LINES:])
     assert done.rc != 127, "nvidia-smi is not installed"
     assert done.rc != 124, f"nvidia-smi {command} did not answer within {SECONDS} s"
     assert done.rc == 0, said or f"nvidia-smi {command} ended with code {done.rc}"
