@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .model import Recording
+from .names import words
 
 _UUID = re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b")
 _MAC = re.compile(r"(?<![0-9a-fA-F:])(?:[0-9a-fA-F]{2}:){5}[0-9a-fA-F]{2}(?![0-9a-fA-F:])")
@@ -22,27 +23,20 @@ _SERIAL = re.compile(
 )
 _WORLD_WIDE = re.compile(r"\b(?:(?:eui|nvme|wwn|naa|uuid)[.-]?(?:0x)?[0-9a-fA-F]{12,}|0x[0-9a-fA-F]{16})\b")
 _GUID = re.compile(r"(?<![0-9a-fA-F:])[0-9a-fA-F]{4}(?::[0-9a-fA-F]{4}){3}(?![0-9a-fA-F:])")
-# Names that say nothing about whose host it is.
+# Names that say nothing about whose host it is, and words of the items' own form.
 _PUBLIC_USERS = frozenset(
-    [
-        "root",
-        "ubuntu",
-        "debian",
-        "admin",
-        "ec2-user",
-        "centos",
-        "rocky",
-        "almalinux",
-        "cloud-user",
-        "azureuser",
-        "opc",
-        "fedora",
-        "user",
-        "nobody",
-        "sync",
-    ]
+    words("""
+    root ubuntu debian admin ec2-user centos rocky almalinux cloud-user azureuser opc fedora user nobody sync
+    name uid shell home password keys sudo groups authorities set locked none
+    """)
 )
-_PUBLIC_HOSTS = frozenset(["localhost", "localhost.localdomain", "ip6-localhost", "ip6-loopback"])
+_PUBLIC_HOSTS = frozenset(
+    words("""
+    localhost localhost.localdomain ip6-localhost ip6-loopback ip6-allnodes ip6-allrouters ip6-localnet
+    ip6-mcastprefix linux debian ubuntu nvidia gpu node server host docker kubernetes local lab
+    """)
+)
+_ABOUT_PEOPLE = frozenset({"accounts", "rights", "sshd.effective", "sshd.files"})
 
 
 class _Stand:
@@ -64,58 +58,68 @@ def redacted(recording: Recording) -> Recording:
     """The recording with host names, addresses (their networks stay networks), MAC addresses, GUIDs, UUIDs,
     serial numbers, mail addresses and user names replaced."""
     stand = _Stand()
-    words = _own_words(recording, stand)
-    pattern = re.compile(
-        r"(?<![\w])(?:" + "|".join(map(re.escape, sorted(words, key=len, reverse=True))) + r")(?![\w])"
+    known = {**_hosts(recording, stand), **_serials(recording, stand)}
+    users = _users(recording, stand)
+    everywhere = _any_of(known)
+    # A user's name may be a common word (`dev`, `data`): outside the items about people it is replaced
+    # only where it cannot be anything else.
+    about_people = _any_of(users)
+    elsewhere = re.compile(
+        rf"(?<=/home/){_choice(users)}(?![A-Za-z0-9])|(?<![A-Za-z0-9]){_choice(users)}(?=@)"
     )
 
-    def clean(value: Any) -> Any:
+    def clean(value: Any, name: re.Pattern[str]) -> Any:
         if isinstance(value, str):
-            text = _numbers(value, stand)
-            return pattern.sub(lambda found: words[found[0]], text) if words else text
+            text = everywhere.sub(lambda found: known[found[0]], _numbers(value, stand))
+            return name.sub(lambda found: users[found[0]], text)
         if isinstance(value, Mapping):
-            return {clean(key): clean(each) for key, each in value.items()}
+            return {clean(key, elsewhere): clean(each, name) for key, each in value.items()}
         if isinstance(value, list):
-            return [clean(each) for each in value]
+            return [clean(each, name) for each in value]
         return value
 
-    items = {clean(name): clean(raw) for name, raw in recording.items.items()}
-    return Recording(
-        f"host{stand.number('host', recording.host)}",
-        recording.taken,
-        recording.as_root,
-        recording.seconds,
-        items,
-    )
+    items = {
+        clean(item, elsewhere): clean(raw, about_people if item in _ABOUT_PEOPLE else elsewhere)
+        for item, raw in recording.items.items()
+    }
+    host = f"host{stand.number('host', recording.host)}"
+    return Recording(host, recording.taken, recording.as_root, recording.seconds, items)
 
 
-def _own_words(recording: Recording, stand: _Stand) -> dict[str, str]:
-    """Host and user names, and disks' serial numbers, with their stand-ins."""
-    words: dict[str, str] = {}
+def _any_of(words: Mapping[str, str]) -> re.Pattern[str]:
+    return re.compile(rf"(?<![A-Za-z0-9]){_choice(words)}(?![A-Za-z0-9])")
+
+
+def _choice(words: Mapping[str, str]) -> str:
+    """One of the words, the longest first; what never matches where there are none."""
+    return f"(?:{'|'.join(re.escape(word) for word in sorted(words, key=len, reverse=True)) or '(?!)'})"
+
+
+def _hosts(recording: Recording, stand: _Stand) -> dict[str, str]:
     uname = recording.answer("uname").stdout.split()
-    hosts = [recording.host, recording.file("/etc/hostname").text.strip(), *(uname[1:2])]
+    names = [recording.host, recording.file("/etc/hostname").text.strip(), *uname[1:2]]
     for line in recording.file("/etc/hosts").text.splitlines():
-        hosts += line.split("#")[0].split()[1:]
-    for host in hosts:
-        if (
-            len(host) > 2
-            and host.lower() not in _PUBLIC_HOSTS
-            and not _IPV4.fullmatch(host)
-            and host != "Linux"
-        ):
-            words[host] = f"host{stand.number('host', host)}"
-            short = host.split(".")[0]
-            if short != host and len(short) > 2:
-                words.setdefault(short, f"host{stand.number('host', short)}")
-    for row in _listed(recording.answer("accounts").stdout):
-        name = row.get("name")
-        if isinstance(name, str) and name not in _PUBLIC_USERS and len(name) > 1:
-            words[name] = f"user{stand.number('user', name)}"
-    for serial in re.findall(
-        r"\"serial(?:_number)?\"\s*:\s*\"([^\"]{4,})\"", recording.answer("lsblk").stdout
-    ):
-        words[serial] = f"SERIAL{stand.number('serial', serial)}"
+        names += line.split("#")[0].split()[1:]
+    words: dict[str, str] = {}
+    for name in names:
+        for word in (name, name.split(".")[0]):
+            if len(word) > 2 and word.lower() not in _PUBLIC_HOSTS and not _IPV4.fullmatch(word):
+                words.setdefault(word, f"host{stand.number('host', word)}")
     return words
+
+
+def _users(recording: Recording, stand: _Stand) -> dict[str, str]:
+    names = [row.get("name") for row in _listed(recording.answer("accounts").stdout)]
+    return {
+        name: f"user{stand.number('user', name)}"
+        for name in names
+        if isinstance(name, str) and name not in _PUBLIC_USERS and len(name) > 1
+    }
+
+
+def _serials(recording: Recording, stand: _Stand) -> dict[str, str]:
+    found = re.findall(r"\"serial(?:_number)?\"\s*:\s*\"([^\"]{4,})\"", recording.answer("lsblk").stdout)
+    return {serial: f"SERIAL{stand.number('serial', serial)}" for serial in found}
 
 
 def _listed(text: str) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ class Command:
         self.out: "Dict[str, bytes]" = {"stdout": b"", "stderr": b""}
         self.cut = False
         self.open: "Set[str]" = set()
-        self.killed = 0.0
+        self.killed = self.lingers = 0.0
         self.reason = ""
         self.argv = self._arguments()
 
@@ -104,12 +104,11 @@ class Command:
     def step(self, poll: "selectors.BaseSelector") -> "Optional[Dict[str, Any]]":
         """The answer, once there is one."""
         now = time.time()
-        ended = self.process.poll() is not None
+        ended = self._ended()
         if ended and self.open and not self.killed:
             # It ended, but a child of its keeps the pipes open: take what is there and go.
-            if getattr(self, "lingers", 0.0) == 0.0:
-                self.lingers = now
-            elif now - self.lingers > GRACE:
+            self.lingers = self.lingers or now
+            if now - self.lingers > GRACE:
                 self.kill("lingers")
         if not ended and not self.killed and now > self.deadline:
             self.kill("time")
@@ -119,9 +118,17 @@ class Command:
             return self._finish(poll, True)
         return None
 
+    def _ended(self) -> bool:
+        """Whether it ended. It is not reaped yet: until then its number is given to no other, so that the
+        group can still be killed by it."""
+        return os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
     def _finish(self, poll: "selectors.BaseSelector", ended: bool) -> "Dict[str, Any]":
         for stream in list(self.open):
             self._close(stream, poll)
+        if ended:
+            kill_group(self.process.pid)  # whatever it left in the background
+            self.process.wait()
         answer: "Dict[str, Any]" = {"argv": self.argv, "seconds": round(time.time() - self.began, 3)}
         if self.reason == "time":
             answer.update(rc=None, timed_out=True, seconds=round(self.deadline - self.began, 3))
