@@ -1,0 +1,86 @@
+"""Changing any variable of a role on a converged host puts that role in the plan: a control of it fails.
+
+The recording is of a lab host (a GPU double on Debian 12) after the three roles ran with clocks at their
+highest; names of hosts that serve packages are replaced.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from provision.catalog.host import stack_for
+from provision.controls import judge
+from provision.controls.model import Status
+from provision.facts import Facts
+from provision.planners import gpu_settings, nccl, nvidia_driver
+from provision.profile.declared import declared
+from provision.profile.model import Profile
+from provision.recording.items import FILES
+from provision.recording.model import Recording
+
+if TYPE_CHECKING:
+    from provision.controls.model import Finding
+
+RECORDING = Path(__file__).parent.parent / "recordings" / "hosts" / "debian12-a100-converged.json"
+ROLES = ("nvidia_driver", "gpu_settings", "nccl")
+CHOSEN = {"nvidia_driver_source": "debian", "gpu_settings_clocks": "max"}
+TODAY = date(2026, 11, 30)
+# Another value for each variable, and one more where two kinds of value differ.
+CHANGES: dict[str, list[Any]] = {
+    "nvidia_driver_source": ["nvidia"],
+    "nvidia_driver_branch": [470],
+    "nvidia_driver_version": ["535.261.03"],
+    "nvidia_driver_modules": ["open"],
+    "gpu_settings_persistence": [False],
+    "gpu_settings_clocks": ["none", "base", {"graphics": 1200}, {"graphics": 1, "memory": 1}],
+    "nccl_interface": ["eth9"],
+    "nccl_variables": [{"NCCL_IB_TIMEOUT": 22}, {"NCCL_SOCKET_IFNAME": "=host1"}, {"NCCL_NO_SUCH_THING": 1}],
+}
+
+
+@cache
+def recording() -> Recording:
+    return Recording.from_json(RECORDING.read_text(encoding="utf-8"))
+
+
+def findings(**changed: Any) -> tuple[Finding, ...]:
+    defaults = {name: variable.default for name, variable in declared().items()}
+    chosen = {**CHOSEN, **changed}
+    profile = Profile("test", {**defaults, **chosen}, chosen)
+    facts = Facts(recording())
+    found = judge(facts, profile, stack_for(facts, profile, TODAY))
+    return tuple(f for f in found if f.role in ROLES)
+
+
+def test_nothing_is_planned_for_a_converged_host() -> None:
+    planned = [f for f in findings() if f.status in (Status.FAIL, Status.WARN, Status.UNKNOWN)]
+    assert not planned, planned
+    assert {f.role for f in findings()} == set(ROLES)
+
+
+OURS = [name for name, variable in declared().items() if variable.role in ROLES]
+TRIED = [(name, value) for name in OURS for value in CHANGES.get(name, [])]
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_every_variable_is_tried(name: str) -> None:
+    assert CHANGES.get(name), f"{name} is not tried: a variable that no control reads is a defect"
+
+
+@pytest.mark.parametrize(("name", "value"), TRIED, ids=[f"{name}={value}" for name, value in TRIED])
+def test_a_changed_variable_puts_its_role_in_the_plan(name: str, value: Any) -> None:
+    role = declared()[name].role
+    failing = {f.role for f in findings(**{name: value}) if f.status is Status.FAIL}
+    assert role in failing
+    assert failing == {role}
+
+
+def test_every_file_that_a_planner_writes_is_asked_for() -> None:
+    ours = {nvidia_driver.MODPROBE, nvidia_driver.apt_sources.PATH, gpu_settings.DROP_IN, gpu_settings.UNIT_FILE,
+            gpu_settings.SCRIPT, nccl.nccl_file.PATH}  # fmt: skip
+    assert ours <= set(FILES)
