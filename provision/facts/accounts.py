@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import flag_of, int_of, quote, rows, text_of
 from .known import Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from ..recording.model import Answer
 
 
-@dataclass(frozen=True)
+@record
 class Account:
     """One account that can log in.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import int_of, output, plain, quote, rows, text_of
 from .known import ABSENT, Absent, Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..recording.model import Answer, Recording
 
 
-@dataclass(frozen=True)
+@record
 class Origin:
     """Where one version comes from: `https://…` with `bookworm/non-free`, or a local file."""
 
@@ -28,7 +28,7 @@ class Origin:
         return not self.uri.startswith("/")
 
 
-@dataclass(frozen=True)
+@record
 class Offer:
     """apt's view of one package. `versions` in apt's order (newest first), `origins` by version."""
 
@@ -42,7 +42,7 @@ class Offer:
         return tuple(o for o in self.origins.get(version or "", ()) if o.is_archive)
 
 
-@dataclass(frozen=True)
+@record
 class AptEvent:
     """One run of apt. `upgraded` has (old, new) by package, `installed` and `removed` the version."""
 
@@ -58,7 +58,7 @@ class AptEvent:
         return "unattended-upgrade" in self.command
 
 
-@dataclass(frozen=True)
+@record
 class AptSource:
     """One source that is switched on: a `deb` line, or a stanza of a .sources file."""
 
@@ -72,7 +72,7 @@ class AptSource:
     enabled: bool
 
 
-@dataclass(frozen=True)
+@record
 class Lock:
     """A lock of dpkg or apt that a process holds now."""
 

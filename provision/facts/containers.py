@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .answers import document, int_of, parse_json, quote, rows, text_of, words
 from .known import ABSENT, Absent, Maybe, Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ _ENGINES = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class Engine:
     """One engine on the host. `build` is `docker` (docker.com's packages), `distribution` or `snap`."""
 
@@ -38,7 +38,7 @@ class Engine:
     version: str
 
 
-@dataclass(frozen=True)
+@record
 class Docker:
     """What the running docker daemon says of itself. `runtimes` maps a name to its program."""
 
@@ -55,7 +55,7 @@ class Docker:
     warnings: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@record
 class CdiSpec:
     """One CDI specification and the driver versions that its library names carry."""
 

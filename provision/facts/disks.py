@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .answers import document, flag_of, int_of, output, parse_json, plain, quote, rows, text_of
 from .known import Absent, Maybe, Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 _DEEPEST = 30
 
 
-@dataclass(frozen=True)
+@record
 class BlockDevice:
     """One block device with all that is built on it. `size` in bytes, `kind` is lsblk's type (disk, part, …).
 
@@ -70,7 +71,7 @@ class BlockDevice:
         return tuple(found)
 
 
-@dataclass(frozen=True)
+@record
 class Mount:
     """One mounted file system; sizes in bytes where findmnt was asked for them."""
 
@@ -82,7 +83,7 @@ class Mount:
     used: int | None
 
 
-@dataclass(frozen=True)
+@record
 class FstabEntry:
     """One line of /etc/fstab."""
 
@@ -94,7 +95,7 @@ class FstabEntry:
     passno: int
 
 
-@dataclass(frozen=True)
+@record
 class MdArray:
     """One array of /proc/mdstat. `action` is a resync, recovery, reshape or check with its progress."""
 
@@ -114,7 +115,7 @@ class MdArray:
         return short or bool(self.failed)
 
 
-@dataclass(frozen=True)
+@record
 class NvmeHealth:
     """SMART of one NVMe disk (NVM Express Base Specification, SMART / Health Information log page).
 
@@ -253,7 +254,7 @@ def mounts(answer: Answer) -> tuple[Mount, ...] | Unknown:
     return tuple(found)
 
 
-@dataclass(frozen=True)
+@record
 class Space:
     """Room on one mounted local file system, in bytes; `available` is what ordinary users may still write."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import int_of, plain, quote, rows, text_of
 from .known import Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from ..recording.model import Answer
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _DENIES = frozenset({"drop", "reject", "deny"})
 
 
-@dataclass(frozen=True)
+@record
 class Socket:
     """One listening socket. `program` and `unit` are None where its owner could not be seen."""
 
@@ -32,7 +32,7 @@ class Socket:
         return self.address.startswith("127.") or self.address in {"::1", "::ffff:127.0.0.1"}
 
 
-@dataclass(frozen=True)
+@record
 class Chain:
     """One chain of nftables or iptables. `hook` and `policy` are empty for a chain that others jump to."""
 
@@ -54,7 +54,7 @@ class Chain:
         return self.policy.lower() in _DENIES or unconditional is not None
 
 
-@dataclass(frozen=True)
+@record
 class Firewall:
     """All chains that are loaded, of every tool that could be asked; `tools` are those that answered.
 

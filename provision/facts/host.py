@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import output, quote, words
 from .known import ABSENT, Absent, Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from ..recording.model import Answer
@@ -46,7 +46,7 @@ _ARCHITECTURES = frozenset(["x86_64", "aarch64", "ppc64le", "riscv64", "s390x", 
 _FAMILIES = {"debian": {"debian", "ubuntu"}, "rhel": _RHEL_KIN | {"fedora"}, "suse": {"suse", "opensuse"}}
 
 
-@dataclass(frozen=True)
+@record
 class OsRelease:
     """/etc/os-release.
 
@@ -69,7 +69,7 @@ class OsRelease:
         return self.id
 
 
-@dataclass(frozen=True)
+@record
 class Virtualization:
     """`kind` is systemd-detect-virt's word; `none` for bare metal."""
 
@@ -89,7 +89,7 @@ class Virtualization:
         return self.is_container
 
 
-@dataclass(frozen=True)
+@record
 class SecureBoot:
     """State of UEFI Secure Boot; a machine without UEFI has it neither on nor to come."""
 
@@ -123,7 +123,7 @@ def _unquoted(value: str) -> str:
         return value.strip("\"'")
 
 
-@dataclass(frozen=True)
+@record
 class Uname:
     """`uname -a`, as far as anything depends on it."""
 
@@ -182,7 +182,7 @@ def secure_boot(answer: Answer) -> SecureBoot | Unknown:
 
 
 def key_enrolled(answer: Answer) -> bool | Unknown:
-    """Whether the machine owner's list has the key that DKMS signs with (`mokutil --test-key`, any exit status)."""
+    """Whether the machine owner's list has the key that DKMS signs with (`mokutil --test-key`)."""
     if answer.silence is not None:
         return Unknown(answer.silence, answer.item)
     said = words(answer)

@@ -7,12 +7,12 @@ Guidelines: XID Errors" and otherwise seen in public bug reports of open-gpu-ker
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import plain, quote, words
 from .known import Unknown
 from .pci import bus_id
+from .record import record
 
 if TYPE_CHECKING:
     from ..recording.model import Answer
@@ -47,7 +47,7 @@ _MISMATCH = re.compile(
 )
 
 
-@dataclass(frozen=True)
+@record
 class Xid:
     """One Xid event of a GPU, or SXid event of an NVSwitch; `seconds` since boot where that was printed."""
 
@@ -60,7 +60,7 @@ class Xid:
     switch: bool
 
 
-@dataclass(frozen=True)
+@record
 class KernelLog:
     """`complete` is False where the log lost its beginning: then what is not in it may have been.
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import flag_of, output, quote, rows, text_of, words
 from .known import ABSENT, Absent, Unknown
+from .record import record
 from .versions import driver_version
 
 if TYPE_CHECKING:
     from ..recording.model import Answer
 
 
-@dataclass(frozen=True)
+@record
 class InstalledKernel:
     """One kernel of /lib/modules.
 
@@ -33,7 +33,7 @@ class InstalledKernel:
     nvidia_more: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@record
 class LoadedDriver:
     """The nvidia module in the running kernel. `open` is the flavour (open or proprietary modules)."""
 
@@ -41,7 +41,7 @@ class LoadedDriver:
     open: bool | Unknown
 
 
-@dataclass(frozen=True)
+@record
 class ModInfo:
     """The nvidia module on disk for the running kernel. `signer` is empty where it is not signed."""
 
@@ -56,7 +56,7 @@ class ModInfo:
         return "GPL" in self.license
 
 
-@dataclass(frozen=True)
+@record
 class DkmsModule:
     """One line of `dkms status`. `kernel` is None where the module is only added."""
 

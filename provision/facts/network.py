@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .answers import flag_of, int_of, quote, rows, text_of
 from .known import Unknown
 from .pci import bus_id
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..recording.model import Answer
 
 
-@dataclass(frozen=True)
+@record
 class Address:
     """One address with its prefix length. `scope` is the kernel's word: global, link, host."""
 
@@ -28,7 +28,7 @@ class Address:
         return ":" in self.ip
 
 
-@dataclass(frozen=True)
+@record
 class Interface:
     """One interface.
 
@@ -58,7 +58,7 @@ class Interface:
         return tuple(a for a in self.addresses if a.scope == "global")
 
 
-@dataclass(frozen=True)
+@record
 class RdmaPort:
     """One port below /sys/class/infiniband.
 
@@ -84,7 +84,7 @@ class RdmaPort:
         return self.state == "ACTIVE"
 
 
-@dataclass(frozen=True)
+@record
 class DefaultRoute:
     """A way out of the host: the interface that carries it, and its metric (the lowest counts)."""
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import flag_of, int_of, quote, rows, text_of
 from .known import Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from ..recording.model import Answer
 
 
-@dataclass(frozen=True)
+@record
 class DeviceNode:
     """One of /dev/nvidia*. `char_link` tells whether /dev/char has the link that runc looks for."""
 
@@ -24,7 +24,7 @@ class DeviceNode:
     char_link: bool
 
 
-@dataclass(frozen=True)
+@record
 class GpuUser:
     """A process that holds one of the device nodes open."""
 
@@ -33,7 +33,7 @@ class GpuUser:
     state: str
 
 
-@dataclass(frozen=True)
+@record
 class OwnedFile:
     """One file of the driver or its helpers; `package` is None where no package owns it."""
 
@@ -43,7 +43,7 @@ class OwnedFile:
     is_directory: bool
 
 
-@dataclass(frozen=True)
+@record
 class Toolkit:
     """One CUDA toolkit below /usr/local; `default` marks what /usr/local/cuda points at."""
 

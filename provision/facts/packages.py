@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import output, quote
 from .known import Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ _WORKS = frozenset({"installed", "triggers-awaited", "triggers-pending"})
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9+._-]*(:[a-z0-9-]+)?")
 
 
-@dataclass(frozen=True)
+@record
 class Package:
     """One package. `state` is dpkg's word; `held` is dpkg's own hold flag."""
 
@@ -41,7 +41,7 @@ class Package:
     broken: bool = False
 
 
-@dataclass(frozen=True)
+@record
 class Packages:
     """All packages that the manager (`dpkg` or `rpm`) knows.
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .answers import int_of, output, quote, rows, text_of
 from .known import Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from ..recording.model import Answer
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 NVIDIA = "10de"
 
 
-@dataclass(frozen=True)
+@record
 class PciDevice:
     """One function on the bus; ids are hexadecimal without `0x`, `class_` has base and sub class (`0302`).
 

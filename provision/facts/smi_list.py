@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .answers import output, quote
 from .known import Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +20,7 @@ _MIG = re.compile(r"\s*MIG (\S+)\s+Device\s+(\d+): \(UUID: ([^)]*)\)")
 _LINK = re.compile(r"\s*Link (\d{1,2}): (?:([\d.]{1,12}) GB/s|<?inactive>?)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
+@record
 class MigSlice:
     """One MIG device: its profile (`1g.10gb`), number and UUID."""
 
@@ -28,7 +29,7 @@ class MigSlice:
     uuid: str
 
 
-@dataclass(frozen=True)
+@record
 class ListedGpu:
     """One GPU of `nvidia-smi -L`. MIG slices are its own, and are no GPUs."""
 
@@ -38,7 +39,7 @@ class ListedGpu:
     slices: tuple[MigSlice, ...]
 
 
-@dataclass(frozen=True)
+@record
 class GpuLinks:
     """NVLinks of one GPU by number, in GB/s one way; None for a link that is down."""
 

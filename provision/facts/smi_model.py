@@ -6,8 +6,9 @@ the GPU's own error or a damaged answer.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from .known import Maybe
 
 
-@dataclass(frozen=True)
+@record
 class Clocks:
     """MHz."""
 
@@ -24,7 +25,7 @@ class Clocks:
     sm: Maybe[int]
 
 
-@dataclass(frozen=True)
+@record
 class Mode:
     """A mode that a reboot or reset may change: what holds now, and what is asked for."""
 
@@ -32,7 +33,7 @@ class Mode:
     pending: Maybe[bool]
 
 
-@dataclass(frozen=True)
+@record
 class MigDevice:
     """One slice of a GPU; memory in MiB."""
 
@@ -41,13 +42,13 @@ class MigDevice:
     memory_mib: Maybe[int]
 
 
-@dataclass(frozen=True)
+@record
 class Mig:
     mode: Mode
     devices: tuple[MigDevice, ...]
 
 
-@dataclass(frozen=True)
+@record
 class EccCounts:
     """Errors since the last driver load (volatile) or in the card's life (aggregate)."""
 
@@ -58,7 +59,7 @@ class EccCounts:
     sram_threshold_exceeded: Maybe[bool]
 
 
-@dataclass(frozen=True)
+@record
 class Ecc:
     mode: Mode
     volatile: EccCounts
@@ -68,7 +69,7 @@ class Ecc:
     unrepairable_memory: Maybe[bool]
 
 
-@dataclass(frozen=True)
+@record
 class RetiredPages:
     """Pages taken out of use before Ampere; `pending` waits for a reboot."""
 
@@ -77,7 +78,7 @@ class RetiredPages:
     pending: Maybe[bool]
 
 
-@dataclass(frozen=True)
+@record
 class RemappedRows:
     """Rows replaced since Ampere; `pending` waits for a reset, `failure` means that no spare row was left."""
 
@@ -87,7 +88,7 @@ class RemappedRows:
     failure: Maybe[bool]
 
 
-@dataclass(frozen=True)
+@record
 class PcieLink:
     """Generations and lane counts. An idle card lowers `generation`; `replays` counts repeated packets."""
 
@@ -99,7 +100,7 @@ class PcieLink:
     replays: Maybe[int]
 
 
-@dataclass(frozen=True)
+@record
 class Throttle:
     """Reasons for clocks below what was asked, under one set of names for all driver versions.
 
@@ -111,7 +112,7 @@ class Throttle:
     counters: Mapping[str, int]
 
 
-@dataclass(frozen=True)
+@record
 class Fabric:
     """State of the NVLink fabric; `health` has only what the driver reports for this board."""
 
@@ -122,7 +123,7 @@ class Fabric:
     health: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@record
 class Temperature:
     """Degrees Celsius; `margin` is the distance to the slowdown threshold where the board reports one."""
 
@@ -132,7 +133,7 @@ class Temperature:
     margin: Maybe[int]
 
 
-@dataclass(frozen=True)
+@record
 class Power:
     """Watt."""
 
@@ -142,7 +143,7 @@ class Power:
     maximum: Maybe[float]
 
 
-@dataclass(frozen=True)
+@record
 class Process:
     """One user of the GPU; memory in MiB."""
 
@@ -152,7 +153,7 @@ class Process:
     memory_mib: Maybe[int]
 
 
-@dataclass(frozen=True)
+@record
 class Gpu:
     """One GPU as `nvidia-smi -q -x` has it. `bus_id` is `0000:06:00.0`, `pci_id` is `10de:20b0`.
 
@@ -205,7 +206,7 @@ class Gpu:
         return any("lost" in error.lower() for error in self.errors)
 
 
-@dataclass(frozen=True)
+@record
 class SmiReport:
     """All GPUs that answered. `attached` is the driver's own count; `notes` is text around the document."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from .answers import quote, words
 from .known import ABSENT, Absent, Unknown
 from .pci import bus_id
+from .record import record
 from .smi_model import SmiReport
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ class SmiTrouble(StrEnum):
     """One cause each, because each is mended in another way."""
 
     NOT_INSTALLED = "not-installed"
-    """nvidia-smi or its library is not there: the driver's user-space packages are missing."""
+    """No nvidia-smi, no library of it, or no module on disk for any kernel: packages are missing."""
     NOT_LOADED = "not-loaded"
     """The driver is installed, its module is not in the running kernel."""
     VERSION_MISMATCH = "version-mismatch"
@@ -40,7 +40,7 @@ class SmiTrouble(StrEnum):
     """A text that is not known here; it is quoted."""
 
 
-@dataclass(frozen=True)
+@record
 class DriverSilence:
     """The cause with nvidia-smi's own words, the GPUs it names and, for a mismatch, the library's version."""
 

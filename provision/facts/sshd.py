@@ -5,11 +5,11 @@ from __future__ import annotations
 import fnmatch
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .answers import document, plain, quote
 from .known import ABSENT, Absent, Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ _ALWAYS = (
 )
 
 
-@dataclass(frozen=True)
+@record
 class SshdCase:
     """`sshd -T` for one user from one address. Where it failed, `error` has sshd's words."""
 
@@ -50,7 +50,7 @@ class SshdCase:
         return values[0] if values else None
 
 
-@dataclass(frozen=True)
+@record
 class Setting:
     """One line of a file. `match` has the criteria of the Match block around it, None where it is for all."""
 
@@ -61,7 +61,7 @@ class Setting:
     match: str | None
 
 
-@dataclass(frozen=True)
+@record
 class MatchBlock:
     """One Match block with its settings."""
 
@@ -71,7 +71,7 @@ class MatchBlock:
     settings: tuple[Setting, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Operator:
     """The account that recorded, and the address it came from (None where that was the host itself)."""
 
@@ -79,7 +79,7 @@ class Operator:
     addr: str | None
 
 
-@dataclass(frozen=True)
+@record
 class Sshd:
     """`files` in the order that sshd reads them; `settings` with each Include laid in where it stands."""
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .answers import document, flag_of, int_of, key_values, output, quote, text_of
 from .known import Maybe, Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..recording.model import Answer
 
 
-@dataclass(frozen=True)
+@record
 class NumaNode:
     """One NUMA node; `cpus` is the kernel's list (`0-31,64-95`), empty for a node of memory only."""
 
@@ -25,7 +25,7 @@ class NumaNode:
     distances: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Cpu:
     """`governors` counts processors by cpufreq governor; empty where none is scaled (most guests)."""
 
@@ -38,7 +38,7 @@ class Cpu:
     nodes: tuple[NumaNode, ...]
 
 
-@dataclass(frozen=True)
+@record
 class Limits:
     """(soft, hard) of each limit, None for unlimited: of the recorder's login, and of services by name.
 
@@ -50,7 +50,7 @@ class Limits:
     systemd: Mapping[str, str]
 
 
-@dataclass(frozen=True)
+@record
 class Clock:
     """`timedatectl show`. `unit` is the service that keeps the time, None where none was seen."""
 
@@ -60,7 +60,7 @@ class Clock:
     unit: str | None
 
 
-@dataclass(frozen=True)
+@record
 class Rights:
     """Who asked, and as whom."""
 

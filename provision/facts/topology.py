@@ -9,11 +9,11 @@ a wrong pair is worse than none.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import output, plain, quote
 from .known import Unknown, Unsupported
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +29,7 @@ _COLUMNS = (("gpu_numa", r"GPU\s+NUMA\s+ID"), ("cpu", r"CPU\s+Affinity"), ("numa
 _NEAREST_FIRST = ("PIX", "PXB", "PHB", "NODE", "SYS", "SOC")
 
 
-@dataclass(frozen=True)
+@record
 class Nic:
     """A network device of the table. `device` is the RDMA device's name, for NICn from the legend."""
 
@@ -37,7 +37,7 @@ class Nic:
     device: str | Unknown
 
 
-@dataclass(frozen=True)
+@record
 class Topology:
     """The whole table.
 
@@ -100,7 +100,7 @@ def topology(answer: Answer) -> Topology | Unknown:
     return text if isinstance(text, Unknown) else parse(text)
 
 
-@dataclass(frozen=True)
+@record
 class _Header:
     labels: tuple[str, ...]
     columns: tuple[tuple[str, int], ...]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .answers import output, quote
 from .known import ABSENT, Absent, Unknown
+from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..recording.model import Answer
 
 
-@dataclass(frozen=True)
+@record
 class UnitState:
     """`load` is `not-found` where the unit is not there. `exec_start` has one command line an entry,
     `listen` one address of a socket unit (`0.0.0.0:22`)."""
@@ -98,7 +98,7 @@ def _block(block: str, item: str) -> tuple[list[str], UnitState] | Unknown:
     return [values["Id"], *values.get("Names", "").split()], unit
 
 
-@dataclass(frozen=True)
+@record
 class UnitText:
     """The effective ExecStart of a unit's files, drop-ins included, split as systemd splits it."""
 
