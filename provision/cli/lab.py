@@ -12,16 +12,23 @@ RELEASES = ["bookworm", "trixie"]
 
 @click.group()
 def lab() -> None:
-    """Hosts to try everything on: booted Debian machines on this machine, with a double in place of the GPUs."""
+    """Hosts to try everything on: Debian, booted on this machine, with a double in place of the GPUs."""
 
 
 @lab.command()
 @click.argument("name", required=False)
-@click.option("--release", type=click.Choice(RELEASES), default="bookworm", show_default=True, help="Debian release.")
-@click.option("--kind", type=click.Choice(["container"]), default="container", show_default=True, help="Kind of host.")
-@click.option("--gpus", metavar="MODEL:COUNT", help="GPUs of the double, several with commas. Without it: two A100s.")
-def up(name: str | None, release: str, kind: str, gpus: str | None) -> None:
-    """Make a host and boot it. Prints its name and address when its sshd answers."""
+@click.option("--release", type=click.Choice(RELEASES), help="Debian release; bookworm where none is given.")
+@click.option(
+    "--kind", type=click.Choice(["container"]), default="container", show_default=True, help="Kind of host."
+)
+@click.option(
+    "--gpus", metavar="MODEL:COUNT", help="GPUs of the double, several with commas. Without it: two A100s."
+)
+def up(name: str | None, release: str | None, kind: str, gpus: str | None) -> None:
+    """Make a host and boot it, or boot again one that is off.
+
+    Prints name, address, release and GPUs when its sshd answers.
+    """
     del kind  # there is one
     from .. import lab as rooms
 
@@ -63,7 +70,7 @@ def ssh(name: str, command: tuple[str, ...]) -> None:
 
 @lab.command()
 @click.argument("name", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every host, and all that the lab changed on this machine.")
+@click.option("--all", "everything", is_flag=True, help="Every host, and all that the lab changed here.")
 def down(name: str | None, everything: bool) -> None:
     """Take a host down with all that is its own, or all hosts."""
     from .. import lab as rooms

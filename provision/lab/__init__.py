@@ -17,14 +17,15 @@ __all__ = ["LabHost", "can_run", "down", "down_all", "find", "hosts", "up"]
 def up(
     name: str | None = None,
     *,
-    release: str = "bookworm",
+    release: str | None = None,
     gpus: str | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> LabHost:
-    """Makes and boots a host; returns when its sshd answers. `gpus` is MODEL[:COUNT], several with commas.
+    """Makes and boots a host; returns when its sshd answers. A host that is off is booted again as it is.
 
-    `say` is told what takes longer than a moment. Raises Usage where this machine cannot run a lab or the call is
-    wrong, Failure where the name is taken or the host does not boot; then nothing of the host is left.
+    `release` is bookworm where none is given; `gpus` is MODEL[:COUNT], several with commas, else two A100s.
+    `say` is told what takes longer than a moment. Raises Usage where this machine cannot run a lab or the
+    call is wrong, Failure where the name is taken or the host does not boot; then nothing of it is left.
     """
     from . import life, needs
 
@@ -56,7 +57,7 @@ def down(name: str) -> None:
 
 
 def down_all() -> None:
-    """Takes every host down and leaves no mount, link, bridge, rule or process. Base roots and package files stay."""
+    """Takes every host down; leaves no mount, link, bridge, rule or process. Base roots and packages stay."""
     from . import life, needs
 
     needs.require()

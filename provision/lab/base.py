@@ -8,7 +8,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from . import sources
+from . import network, sources
 from .needs import KEYRING
 from .shell import lock, run
 
@@ -21,22 +21,45 @@ if TYPE_CHECKING:
 RELEASES = ("bookworm", "trixie")
 
 # A rented Debian server: Debian's `important` set, its own kernel with headers (so that DKMS has something to
-# build for), sshd, sudo and Python. Nothing here is of a GPU. ccache is the lab's: it makes the second host's
-# build of a kernel module cheap, see compilers.py.
+# build for), sshd, sudo and Python. Nothing here is of a GPU.
 PACKAGES = (
-    "linux-image-amd64", "linux-headers-amd64", "openssh-server", "python3", "python3-apt", "sudo", "systemd-sysv",
-    "dbus", "libpam-systemd", "iproute2", "pciutils", "kmod", "ca-certificates", "curl", "gnupg", "ccache",
+    "linux-image-amd64", "linux-headers-amd64", "zstd", "openssh-server", "python3", "python3-apt", "sudo",
+    "systemd-sysv", "dbus", "libpam-systemd", "iproute2", "pciutils", "kmod", "ca-certificates", "curl",
+    "gnupg", "ccache",
 )  # fmt: skip
 
-# Runs in the new root ($1), outside of it. What differs from host to host is taken out: the lab makes it per host.
-# Base roots are shared by hosts of the same lab, so the archive's address stays as apt knows it here.
-CUSTOMIZE = r"""set -eu
+# Where hosts have the compiler cache that they share. It makes the second host's build of a kernel module
+# cheap: DKMS really builds there, and gets the object files of equal inputs from the cache.
+COMPILER_CACHE = "/var/cache/ccache"
+
+# Runs on the new root ($1), outside of it. What differs from host to host is taken out: the lab makes it per
+# host. The compiler links come before /usr/bin in every PATH that Debian sets (login, sudo, services, dpkg).
+CUSTOMIZE = f"""set -eu
 root=$1
-rm -f "$root"/etc/ssh/ssh_host_* "$root"/etc/hostname "$root"/etc/resolv.conf
+rm -f "$root"/etc/ssh/ssh_host_*
 : > "$root/etc/machine-id"
 rm -f "$root/var/lib/dbus/machine-id" "$root/etc/apt/apt.conf.d/99mmdebstrap"
-rm -f "$root"/var/cache/apt/archives/*.deb "$root"/var/cache/apt/*.bin
+rm -f "$root"/var/cache/apt/archives/*.deb
+for compiler in "$root"/usr/lib/ccache/*; do
+    ln -s /usr/bin/ccache "$root/usr/local/bin/${{compiler##*/}}"
+done
+mkdir "$root{COMPILER_CACHE}"
+cat > "$root/etc/ccache.conf" <<'END'
+cache_dir = {COMPILER_CACHE}
+max_size = 3G
+hash_dir = false
+compiler_check = %compiler% -v
+sloppiness = time_macros,include_file_mtime,include_file_ctime
+END
 """
+
+
+# Everything in a build ends with the process that builds and leaves no mount: it has process and mount tables
+# of its own.
+ALONE = (
+    "setpriv", "--pdeathsig", "KILL",
+    "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+)  # fmt: skip
 
 
 def ensure(place: Place, release: str, say: Callable[[str], None] = lambda _: None) -> Path:
@@ -60,15 +83,16 @@ def ensure(place: Place, release: str, say: Callable[[str], None] = lambda _: No
 
 
 def forget_old(place: Place, in_use: Iterable[str]) -> None:
-    """Removes base roots of old recipes that no host stands on, and what builds that were cut short left."""
-    keep = set(in_use) | {path.name for path in (_newest(place, release) for release in RELEASES) if path}
-    for path in place.bases.glob("*-*"):
-        if path.is_dir() and path.name not in keep and not path.name.startswith("."):
+    """Removes base roots of old recipes that no host stands on."""
+    newest = [max(place.bases.glob(f"{release}-*"), key=_age, default=None) for release in RELEASES]
+    keep = {path.name for path in newest if path} | set(in_use)
+    for path in place.bases.glob("[!.]*-*"):
+        if path.name not in keep:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _newest(place: Place, release: str) -> Path | None:
-    return max(place.bases.glob(f"{release}-*"), key=lambda path: path.stat().st_mtime, default=None)
+def _age(path: Path) -> float:
+    return path.stat().st_mtime
 
 
 def _recipe(release: str) -> dict[str, object]:
@@ -83,7 +107,9 @@ def _recipe(release: str) -> dict[str, object]:
     }
 
 
-def _build(place: Place, release: str, recipe: dict[str, object], root: Path, say: Callable[[str], None]) -> Path:
+def _build(
+    place: Place, release: str, recipe: dict[str, object], root: Path, say: Callable[[str], None]
+) -> Path:
     for stale in place.bases.glob(f".{release}-*"):
         shutil.rmtree(stale)
     say(f"building the Debian {release} base root, once; this takes about two minutes")
@@ -96,9 +122,7 @@ def _build(place: Place, release: str, recipe: dict[str, object], root: Path, sa
     archive = sources.for_release(release)
     run(
         [
-            # The whole build ends with this process, and leaves no mount: it has its own process and mount tables.
-            "setpriv", "--pdeathsig", "KILL",
-            "unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc",
+            *ALONE,
             "mmdebstrap", "--quiet", "--mode=root", "--format=directory", "--variant=important",
             f"--include={','.join(PACKAGES)}", "--skip=cleanup/apt",
             f"--aptopt={settings}",
@@ -107,6 +131,9 @@ def _build(place: Place, release: str, recipe: dict[str, object], root: Path, sa
         ]
     )  # fmt: skip
     _reach(build, release, archive, str(recipe["apt"]))
+    # Fresh package lists and apt's own caches of them: hosts start with both, so their first update is quick.
+    (build / "etc/resolv.conf").write_text(network.name_servers())
+    run([*ALONE, "chroot", build, "sh", "-c", "apt-get -q update && apt-cache gencaches"])
     build.chmod(0o755)
     os.sync()
     build.rename(root)
@@ -122,8 +149,8 @@ def _reach(root: Path, release: str, archive: list[sources.Source], settings: st
         (etc / "sources.list").write_text("".join(source.line() + "\n" for source in archive))
     else:
         stanzas = [
-            f"Types: deb\nURIs: {source.uri}\nSuites: {source.suite}\nComponents: {' '.join(sources.COMPONENTS)}\n"
-            f"Signed-By: {KEYRING}\n"
+            f"Types: deb\nURIs: {source.uri}\nSuites: {source.suite}\n"
+            f"Components: {' '.join(sources.COMPONENTS)}\nSigned-By: {KEYRING}\n"
             for source in archive
         ]
         (etc / "sources.list.d/debian.sources").write_text("\n".join(stanzas))

@@ -1,4 +1,4 @@
-"""Each host's own cgroups: a booted systemd needs one to itself, and all of a host's processes can be found there."""
+"""Each host's own cgroups: a booted systemd needs one to itself, and a host's processes are found there."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..errors import Failure
 
 
 def make(name: str) -> list[Path]:
-    """Makes the host's cgroup in each hierarchy that systemd uses; returns the files that take a process id."""
+    """Makes the host's cgroup in each hierarchy of systemd; returns the files that take a process id."""
     files = []
     for hierarchy in _hierarchies():
         (hierarchy / name).mkdir(exist_ok=True)
@@ -47,7 +47,9 @@ def end(name: str, *, patience: float = 10.0) -> None:
             except ProcessLookupError:
                 continue
         if time.monotonic() > deadline:
-            raise Failure(f"processes of a lab host do not end: {sorted(left)}", do="look at `ps` for what they wait for")
+            raise Failure(
+                f"processes of a lab host do not end: {sorted(left)}", do="`ps` says what they wait for"
+            )
         time.sleep(0.01)
     while not _remove(name):
         if time.monotonic() > deadline:
@@ -57,7 +59,8 @@ def end(name: str, *, patience: float = 10.0) -> None:
 
 def named(prefix: str) -> set[str]:
     """Names of the cgroups that some lab host of this prefix has or had."""
-    return {path.name for hierarchy in _hierarchies() for path in hierarchy.glob(f"{prefix}*") if path.is_dir()}
+    found = [path for hierarchy in _hierarchies() for path in hierarchy.glob(f"{prefix}*")]
+    return {path.name for path in found if path.is_dir()}
 
 
 def _remove(name: str) -> bool:

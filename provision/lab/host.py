@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabHost:
-    """A host of the lab. `number` is the last number of its address and makes its names on the machine unique."""
+    """A host of the lab. `number`, the last one of its address, makes its names on the machine unique."""
 
     place: Place
     name: str
@@ -70,7 +69,7 @@ class LabHost:
 
     @property
     def running(self) -> bool:
-        return self.whole and bool(cgroups.members(self.cgroup))
+        return self.state == "running"
 
     @property
     def whole(self) -> bool:
@@ -103,7 +102,7 @@ class LabHost:
         record = {key: value for key, value in asdict(self).items() if key != "place"}
         half = self.folder / ".host.json"
         half.write_text(json.dumps(record, indent=1) + "\n")
-        os.replace(half, self.folder / "host.json")
+        half.replace(self.folder / "host.json")
 
 
 def load(place: Place, name: str) -> LabHost | None:

@@ -1,4 +1,4 @@
-"""The lab's own key, the hosts' keys, and the known_hosts file by which strict checking works from the first login."""
+"""The lab's own key, the hosts' keys, and the known_hosts file by which strict checking works at once."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def give(place: Place, root: Path) -> str:
     authorized.write_text(lab_key(place).with_suffix(".pub").read_text())
     authorized.chmod(0o600)
     password = secrets.token_urlsafe(12)
-    run(["chpasswd", "--root", root], stdin=f"root:{password}\n")
+    run(["chroot", root, "chpasswd"], stdin=f"root:{password}\n")
     return password
 
 

@@ -1,4 +1,4 @@
-"""A lab host's life: claimed, made, booted, taken down. Whatever is cut short can be taken down from its record."""
+"""A lab host's life: claimed, made, booted, taken down; what was cut short is taken down by its record."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[a-z](?:[a-z0-9-]{0,30}[a-z0-9])?")
 SUPERVISOR = Path(__file__).with_name("supervisor.sh")
+DEFAULT_RELEASE = "bookworm"
 BOOT_LIMIT = 60.0  # seconds; a host takes about one, twenty at once on two cores about fifteen
 
 
@@ -30,67 +32,95 @@ def making(place: Place, name: str) -> Path:
     return place.run / f"{name}.lock"
 
 
-def up(place: Place, name: str | None, release: str, gpus: str | None, say: Callable[[str], None]) -> LabHost:
+def up(
+    place: Place, name: str | None, release: str | None, gpus: str | None, say: Callable[[str], None]
+) -> LabHost:
     """Makes a host and boots it, or boots again one that is off."""
-    from ._nodouble import double as the_double
+    from . import double
 
-    double = the_double()
-
-    if release not in base.RELEASES:
+    if release is not None and release not in base.RELEASES:
         raise Usage(f"no lab host has the release {release!r}", do=f"releases: {', '.join(base.RELEASES)}")
     if name is not None and not NAME.fullmatch(name):
-        raise Usage(f"{name!r} is no host name", do="up to 32 lower-case letters, digits and hyphens, a letter first")
-    spec = double.parse_gpus(gpus or double.DEFAULT_GPUS)
+        raise Usage(
+            f"{name!r} is no host name", do="lower-case letters, digits, hyphens; 32 at most, a letter first"
+        )
+    spec = str(double.parse_gpus(gpus)) if gpus else None
     place.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    root = base.ensure(place, release, say)
-    keys.lab_key(place)
-    host = claim(place, name, release, str(spec), root.name)
-    with lock(making(place, host.name)):
+    known = load(place, name) if name else None
+    root = None
+    if known is None or not known.whole:
+        root = base.ensure(place, release or DEFAULT_RELEASE, say)
+        keys.lab_key(place)
+    host, held = claim(place, name, release, spec, root)
+    with held:
+        was_there = host.whole
         try:
-            if not host.whole:
-                make(host, root)
+            if not was_there:
+                make(host)
             boot(host)
             wait_for_ssh(host)
         except BaseException:
-            remove(host)
+            if was_there:
+                stop(host)
+            else:
+                remove(host)
             raise
     return host
 
 
-def claim(place: Place, name: str | None, release: str, gpus: str, base_name: str) -> LabHost:
-    """Takes a name and an address that no other host has, on disk before anything is made."""
-    with lock(place.state / "lock"):
+def claim(
+    place: Place, name: str | None, release: str | None, gpus: str | None, root: Path | None
+) -> tuple[LabHost, ExitStack]:
+    """Takes a name and an address that no other host has, on disk before anything is made.
+
+    Returns the host and the lock on it, which the caller lets go of. A host that is off is claimed as it is.
+    """
+    from . import double
+
+    with lock(place.state / "lock"), ExitStack() as held:
         place.hosts.mkdir(parents=True, exist_ok=True)
         clear_debris(place)
         there = {host.name: host for host in all_hosts(place)}
-        if name in there:
-            host = there[name]
-            if host.state != "off":
-                raise Failure(f"a lab host of this name is {host.state}", host=name, do=f"gpu-provision lab down {name}")
-            raise Failure(f"a lab host of this name is there, switched off", host=name, do=f"gpu-provision lab down {name}")
         name = name or next(x for i in range(1, 1000) if (x := f"gpu{i:02d}") not in there)
-        used = {host.number for host in there.values()}
-        number = next((i for i in range(network.FIRST, network.LAST + 1) if i not in used), None)
-        if number is None:
-            raise Failure("the lab is full", do="gpu-provision lab down NAME")
+        if not held.enter_context(lock(making(place, name), wait=False)):
+            raise Failure("another run is making or removing this lab host", host=name)
+        if host := there.get(name):
+            if host.state != "off":
+                raise Failure("a lab host of this name runs", host=name, do=f"gpu-provision lab down {name}")
+            if (release or host.release, gpus or host.gpus) != (host.release, host.gpus):
+                raise Failure(
+                    f"the lab host that is off has {host.release} and {host.gpus}",
+                    host=name,
+                    do=f"gpu-provision lab down {name}, or start it without --release and --gpus",
+                )
+        else:
+            used = {host.number for host in there.values()}
+            number = next((i for i in range(network.FIRST, network.LAST + 1) if i not in used), None)
+            if number is None:
+                raise Failure("the lab is full", do="gpu-provision lab down NAME")
+            if root is None:
+                raise Failure("another run has taken this lab host down", host=name)
+            release, gpus = release or DEFAULT_RELEASE, gpus or double.DEFAULT_GPUS
+            host = LabHost(place, name, release, gpus, number, network.address(place, number), root.name)
+            host.folder.mkdir(mode=0o755)
+            host.save()
         settings.raise_(place)
         network.up(place)
-        host = LabHost(place, name, release, gpus, number, network.address(place, number), base_name)
-        host.folder.mkdir(mode=0o755)
-        host.save()
-        return host
+        base.forget_old(place, {host.base, *(other.base for other in there.values())})
+        return host, held.pop_all()
 
 
-def make(host: LabHost, root: Path) -> None:
+def make(host: LabHost) -> None:
     """Lays the host's file system and writes what is its own."""
-    from ._nodouble import double as the_double
-
-    double = the_double()
+    from . import double
 
     for folder in (host.layer, host.folder / "work", host.root, host.double):
         folder.mkdir(mode=0o755, exist_ok=True)
+    for other in all_hosts(host.place):
+        if other.release == host.release:
+            packages.harvest(host.place.packages(host.release), other.layer)
     packages.lend(host.place.packages(host.release), host.layer)
-    mounts.lay(root, host.layer, host.folder / "work", host.root)
+    lay(host)
     password = keys.give(host.place, host.root)
     secret = host.folder / "password"
     secret.touch(mode=0o600)
@@ -111,11 +141,13 @@ def make(host: LabHost, root: Path) -> None:
     (host.folder / "whole").touch()
 
 
+def lay(host: LabHost) -> None:
+    mounts.lay(host.place.bases / host.base, host.layer, host.folder / "work", host.root)
+
+
 def boot(host: LabHost) -> None:
     """Starts the host's supervisor, which starts systemd-nspawn and outlives this process."""
-    from ._nodouble import double as the_double
-
-    double = the_double()
+    from . import double
 
     nspawn = [
         "systemd-nspawn", "--quiet", "--keep-unit", "--register=no", "--boot", f"--directory={host.root}",
@@ -123,8 +155,12 @@ def boot(host: LabHost) -> None:
         "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only",
         # What docker needs in a host, beside what nspawn allows anyhow.
         "--system-call-filter=@keyring bpf",
+        f"--bind={host.place.compiler_cache}:{base.COMPILER_CACHE}",
         *double.nspawn_binds(host.double, double.parse_gpus(host.gpus)),
     ]  # fmt: skip
+    if not host.root.is_mount():
+        lay(host)
+    host.place.compiler_cache.mkdir(exist_ok=True)
     procs = " ".join(str(path) for path in cgroups.make(host.cgroup))
     with host.console.open("ab") as console:
         subprocess.Popen(
@@ -139,7 +175,7 @@ def boot(host: LabHost) -> None:
 
 
 def wait_for_ssh(host: LabHost) -> None:
-    """Returns when the host's sshd answers. Raises Failure, with the console's last lines, where it does not."""
+    """Returns when the host's sshd answers. Raises Failure with the console's last lines where it does not."""
     started = time.monotonic()
     while time.monotonic() - started < BOOT_LIMIT:
         try:
@@ -155,11 +191,16 @@ def wait_for_ssh(host: LabHost) -> None:
     raise Failure("the lab host did not boot:\n  " + "\n  ".join(lines), host=host.name)
 
 
-def remove(host: LabHost) -> None:
-    """Ends everything of a host and removes it; keeps the package files that it fetched."""
+def stop(host: LabHost) -> None:
+    """Ends everything of a host that runs; its files stay."""
     cgroups.end(host.cgroup)
     network.drop_link(host.link)
     mounts.clear(host.folder)
+
+
+def remove(host: LabHost) -> None:
+    """Ends everything of a host and removes it; keeps the package files that it fetched."""
+    stop(host)
     for leftover in ("propagate", "unix-export"):
         path = Path("/run/systemd/nspawn") / leftover / host.machine
         if path.is_dir():
@@ -209,7 +250,7 @@ def leave(place: Place) -> None:
 
 def clear_debris(place: Place) -> None:
     """Removes what runs that were killed left behind. The caller holds the lab's lock."""
-    for folder in [path for path in place.hosts.glob("*") if path.is_dir()] + list(place.hosts.glob(".gone-*")):
+    for folder in [path for path in place.hosts.iterdir() if path.is_dir()]:
         host = load(place, folder.name)
         if host is None:
             mounts.clear(folder)

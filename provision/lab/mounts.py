@@ -12,7 +12,8 @@ from .shell import run
 
 def lay(base: Path, layer: Path, work: Path, root: Path) -> None:
     """Mounts `layer` over `base` at `root`. `work` must be on the layer's file system."""
-    run(["mount", "-t", "overlay", "gpu-provision-lab", "-o", f"lowerdir={base},upperdir={layer},workdir={work}", root])
+    options = f"lowerdir={base},upperdir={layer},workdir={work}"
+    run(["mount", "-t", "overlay", "gpu-provision-lab", "-o", options, root])
 
 
 def below(folder: Path) -> list[Path]:
@@ -28,7 +29,7 @@ def below(folder: Path) -> list[Path]:
 def clear(folder: Path, *, patience: float = 5.0) -> None:
     """Unmounts everything at or below a folder.
 
-    Raises Failure where something stays mounted for `patience` seconds, e.g. a shell whose working folder it is.
+    Raises Failure where something stays mounted for `patience` seconds, e.g. a shell stands in it.
     """
     deadline = time.monotonic() + patience
     while points := below(folder):

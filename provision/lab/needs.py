@@ -19,7 +19,7 @@ TOOLS = {
     "unshare": "util-linux",
     "ssh-keygen": "openssh-client",
     "ssh": "openssh-client",
-    "chpasswd": "passwd",
+    "setpriv": "util-linux",
 }
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .place import Place
 
 FIRST, LAST = 10, 250  # last numbers of the hosts' addresses
-SUBNETS = [ipaddress.ip_network(f"10.{a}.{b}.0/24") for a in range(201, 240) for b in range(77, 256, 16)]
+SUBNETS = [ipaddress.IPv4Network(f"10.{a}.{b}.0/24") for a in range(201, 240) for b in range(77, 256, 16)]
 
 
 def subnet(place: Place) -> ipaddress.IPv4Network:
@@ -66,7 +66,7 @@ def drop_link(link: str) -> None:
 
 
 def name_servers() -> str:
-    """resolv.conf text for hosts: this machine's, or the one behind a resolver that only listens on loopback."""
+    """resolv.conf for hosts: this machine's, or the one behind a resolver that listens on loopback only."""
     text = Path("/etc/resolv.conf").read_text(errors="replace")
     behind = Path("/run/systemd/resolve/resolv.conf")
     if re.search(r"^nameserver\s+127\.", text, re.MULTILINE) and behind.exists():

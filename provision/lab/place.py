@@ -1,4 +1,4 @@
-"""Where a lab keeps its things. One lab is one state directory; its bridge and machine names follow from it."""
+"""Where a lab keeps its things. One lab is one state directory; the names it uses follow from that."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RUN = Path("/run/gpu-provision-lab")
 
 @dataclass(frozen=True)
 class Place:
-    """The folders and names of one lab. Two labs (two state directories) on one machine never share a name."""
+    """The folders and names of one lab. Two labs (two state directories) on a machine never share a name."""
 
     state: Path
 

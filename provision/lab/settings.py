@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TypedDict
 
 from .place import RUN, Place
 from .shell import lock
 
 # Each booted systemd takes about 16 inotify instances of root, and Linux allows 128 in all; hosts reach the
 # archive only where the machine forwards.
-WANTED = {"fs.inotify.max_user_instances": 8192, "fs.inotify.max_user_watches": 524288, "net.ipv4.ip_forward": 1}
+WANTED = {
+    "fs.inotify.max_user_instances": 8192,
+    "fs.inotify.max_user_watches": 524288,
+    "net.ipv4.ip_forward": 1,
+}
+
+
+class Notes(TypedDict):
+    """Settings as they were found, and the labs that need them raised."""
+
+    found: dict[str, int]
+    labs: list[str]
 
 
 def raise_(place: Place) -> None:
@@ -50,11 +62,14 @@ def _notes() -> Path:
     return RUN / "settings.json"
 
 
-def _read() -> dict[str, dict[str, int] | list[str]]:
-    return json.loads(_notes().read_text()) if _notes().exists() else {"found": {}, "labs": []}
+def _read() -> Notes:
+    if not _notes().exists():
+        return {"found": {}, "labs": []}
+    notes: Notes = json.loads(_notes().read_text())
+    return notes
 
 
-def _write(notes: dict[str, dict[str, int] | list[str]]) -> None:
+def _write(notes: Notes) -> None:
     half = _notes().with_suffix(".half")
     half.write_text(json.dumps(notes))
     half.replace(_notes())

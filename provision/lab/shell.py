@@ -15,14 +15,17 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def run(argv: Sequence[str | Path], *, stdin: str = "", check: bool = True) -> subprocess.CompletedProcess[str]:
+def run(
+    argv: Sequence[str | Path], *, stdin: str = "", check: bool = True
+) -> subprocess.CompletedProcess[str]:
     """Runs a tool and returns what it said.
 
     Raises Failure with the tool's last words where it ends with another code than 0 and `check` is set.
     """
     words = [str(word) for word in argv]
+    environment = plain_environment()
     done = subprocess.run(
-        words, input=stdin, capture_output=True, text=True, errors="replace", check=False, env=plain_environment()
+        words, input=stdin, capture_output=True, text=True, errors="replace", check=False, env=environment
     )
     if check and done.returncode:
         said = (done.stderr.strip() or done.stdout.strip()).splitlines()[-8:]
@@ -41,7 +44,7 @@ def plain_environment() -> dict[str, str]:
 
 @contextmanager
 def lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Holds an exclusive lock for the block; the kernel lets go of it when this process ends, however it ends.
+    """Holds an exclusive lock for the block; the kernel lets go of it when this process ends, in any way.
 
     Yields False, without the lock, where another holds it and `wait` is not set.
     """

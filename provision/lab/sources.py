@@ -14,9 +14,10 @@ from .shell import run
 COMPONENTS = ("main", "contrib", "non-free", "non-free-firmware")
 APT = Path("/etc/apt")
 SOURCES_VARIABLE = "GPU_PROVISION_LAB_SOURCES"
-# What of apt's settings says how the archive is reached. The rest (caches, translations) is each host's own.
+# What of apt's settings says how the archive is reached; the rest (caches, translations) is each host's own.
 REACH = re.compile(
-    r"^Acquire::(https?::|Check-Valid-Until|Check-Date|ForceIPv|Retries|AllowReleaseInfoChange)", re.IGNORECASE
+    r"^Acquire::(https?::|Check-Valid-Until|Check-Date|ForceIPv|Retries|AllowReleaseInfoChange)",
+    re.IGNORECASE,
 )
 
 
@@ -33,7 +34,7 @@ class Source:
 
 
 def for_release(release: str, *, etc: Path = APT, os_release: Path = Path("/etc/os-release")) -> list[Source]:
-    """The archives of a Debian release: this machine's own, with the release's name in place of the machine's.
+    """The archives of a Debian release: this machine's own, with that release's name in their suites.
 
     Only Debian's own suites count (release, updates, security); archives of third parties are left out.
     The file named by GPU_PROVISION_LAB_SOURCES is read in place of the machine's sources.
@@ -45,7 +46,9 @@ def for_release(release: str, *, etc: Path = APT, os_release: Path = Path("/etc/
     else:
         files = [etc / "sources.list", *sorted((etc / "sources.list.d").glob("*.list"))]
         files += sorted((etc / "sources.list.d").glob("*.sources"))
-        found = [entry for file in files if file.is_file() for entry in read_text(file.read_text(errors="replace"))]
+        found = [
+            entry for file in files if file.is_file() for entry in read_text(file.read_text(errors="replace"))
+        ]
     sources: list[Source] = []
     for uri, suite, components, signed_by in found:
         match = re.fullmatch(r"([a-z]+)(-updates|-security|/updates)?", suite)
@@ -59,13 +62,13 @@ def for_release(release: str, *, etc: Path = APT, os_release: Path = Path("/etc/
     if not any(source.suite == release for source in sources):
         raise Usage(
             "this machine's apt sources name no Debian archive to build lab hosts from",
-            do=f"set {SOURCES_VARIABLE} to a file with apt sources of a Debian mirror (release, updates, security)",
+            do=f"set {SOURCES_VARIABLE} to a file with the apt sources of a Debian mirror",
         )
     return sources
 
 
 def read_text(text: str) -> list[tuple[str, str, tuple[str, ...], str]]:
-    """Entries of an apt sources file in either form (sources.list(5)), as (URI, suite, components, signed-by)."""
+    """Entries of an apt sources file in either form (sources.list(5)): URI, suite, components, signed-by."""
     if re.search(r"^\s*Types\s*:", text, re.IGNORECASE | re.MULTILINE):
         return _read_deb822(text)
     return _read_lines(text)
@@ -97,16 +100,19 @@ def _read_deb822(text: str) -> list[tuple[str, str, tuple[str, ...], str]]:
                 name, _, value = line.partition(":")
                 name = name.strip().lower()
                 fields[name] = value.strip()
-        if "deb" not in fields.get("types", "").split() or fields.get("enabled", "yes").lower() in ("no", "false", "0"):
+        enabled = fields.get("enabled", "yes").lower() not in ("no", "false", "0")
+        if not enabled or "deb" not in fields.get("types", "").split():
             continue
         components = tuple(fields.get("components", "").split())
         for uri in fields.get("uris", "").split():
-            entries += [(uri, x, components, fields.get("signed-by", "")) for x in fields.get("suites", "").split()]
+            entries += [
+                (uri, x, components, fields.get("signed-by", "")) for x in fields.get("suites", "").split()
+            ]
     return entries
 
 
 def apt_settings() -> str:
-    """apt.conf text with the settings by which this machine reaches the archive: proxies, certificates, dates."""
+    """apt.conf text: how this machine reaches the archive (proxies, certificates, dates)."""
     lines = []
     for line in run(["apt-config", "dump"]).stdout.splitlines():
         name, _, value = line.partition(" ")
