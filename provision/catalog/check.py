@@ -1,4 +1,4 @@
-"""Whether the catalog's rows are sound: `python -m provision.catalog.check` says what is wrong or forgotten."""
+"""Whether the rows are sound: `python -m provision.catalog.check` says what is wrong or forgotten."""
 
 from __future__ import annotations
 

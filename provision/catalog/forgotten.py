@@ -62,15 +62,13 @@ def _branches(of: Catalog) -> Iterator[str]:
                 r.modules == modules and r.first <= branch.branch <= (r.last or branch.branch) for r in rows
             ):
                 yield f"packages.yml: no {modules} packages of R{branch.branch} for {family}"
-    first = min(number(b.first).major for b in of.branches.values())
     for version in of.capabilities.values():
         # A capability without an end has to be served by the newest toolkit.
         if version.last_cuda is None and above(version.first_cuda, of.minors[-1]):
             yield f"architectures.yml: {version.cc} needs CUDA {version.first_cuda}, which is not in cuda.yml"
     for archive in of.archives:
-        for number_ in (*archive.branches, *archive.maintained):
-            if number_ not in of.branches:
-                yield f"packages.yml archives: {archive.os} has R{number_} (known: R{first} on), not in drivers.yml"
+        for unknown in {*archive.branches, *archive.maintained} - set(of.branches):
+            yield f"packages.yml archives: R{unknown} of {archive.os} is not in drivers.yml"
 
 
 def _distributions(of: Catalog) -> Iterator[str]:

@@ -21,7 +21,7 @@ def number(text: str) -> Version:
         found = Version(text)
     except InvalidVersion as e:
         raise ValueError(f"{text!r} is no version number") from e
-    if found.is_prerelease or found.local or found.epoch:
+    if found.is_prerelease or found.is_postrelease or found.local or found.epoch:
         raise ValueError(f"{text!r} is no version number")
     return found
 
