@@ -36,7 +36,7 @@ def _host_vars(line: Line, traveller: Traveller) -> HostVars:
     assert traveller.look is not None
     assert traveller.plan is not None
     managed, look = line.managed, traveller.look
-    target = managed.target if managed.target.local else line.session.target  # type: ignore[union-attr]
+    target = line.target
     stack = look.judged.stack
     ways = connection(
         target,
@@ -47,7 +47,8 @@ def _host_vars(line: Line, traveller: Traveller) -> HostVars:
     )
     variables = {k: v for k, v in managed.profile.variables.items() if v is not None}
     handed = {"unknown": stack.reason} if isinstance(stack, Unknown) else stack.as_dict()
-    host = HostVars(managed.name, traveller.plan.roles, {**variables, **ways, "gpu_provision_stack": handed})
+    variables |= {**ways, "gpu_provision_stack": handed}
+    host = HostVars(managed.name, traveller.plan.roles, variables, target=target)
     return with_become_password(host, managed.secrets.sudo)
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
+    from provision.transport.target import Target
+
     from .managed import Managed
 
 T = TypeVar("T")
@@ -38,6 +40,11 @@ class Line:
     def control_path(self) -> Path | None:
         """Where OpenSSH's shared connection lies; None for this machine."""
         return None if isinstance(self.session, local.Local) else self.session.control_path
+
+    @property
+    def target(self) -> Target:
+        """Where the session leads; a pinned host key may have changed it from what the user named."""
+        return self.managed.target if isinstance(self.session, local.Local) else self.session.target
 
     def accept(self, managed: Managed) -> None:
         """Go on with another way in: a key now accepted, a first contact made."""

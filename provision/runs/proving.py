@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from provision.transport.local import Local
 from provision.verify.result import Check, Started
 from provision.verify.run import verify
 from provision.verify.subject import Subject
@@ -44,9 +43,9 @@ def prove(
 
 def _subject(line: Line, traveller: Traveller) -> Subject:
     assert traveller.look is not None
-    managed, session = line.managed, line.session
+    managed = line.managed
     return Subject(
-        target=managed.target if isinstance(session, Local) else session.target,
+        target=line.target,
         profile=managed.profile,
         stack=traveller.look.judged.stack,
         recording=traveller.look.recording,
