@@ -79,7 +79,7 @@ class Facts:
 
     def _listed_without(self, path: str) -> bool:
         """Whether the recording lists the files of a folder, all of them, and this is none of them."""
-        for item, raw in self.recording.items.items():
+        for item in self.recording.items:
             pattern = item.removeprefix("glob:")
             if (
                 pattern == item
@@ -87,7 +87,7 @@ class Facts:
                 or not fnmatch.fnmatchcase(path, pattern)
             ):
                 continue
-            paths = raw.get("paths")
+            paths = self.recording.answer(item).raw.get("paths")
             if isinstance(paths, list) and len(paths) < _LONGEST_LISTING and path not in paths:
                 return True
         return False

@@ -52,10 +52,17 @@ def output(answer: Answer, *, ok: Collection[int] = (0,)) -> str | Unknown:
 
 
 def document(answer: Answer, *keys: str) -> Any | Unknown:
-    """The JSON document of an item: printed as text, or laid into the item itself under one of `keys`."""
-    for key in (*keys, "json", "list", "entries"):
-        if key in answer.raw and answer.silence is None:
-            return answer.raw[key]
+    """The JSON document of an item: printed as text, or laid into the item itself.
+
+    There it stands under one of `keys`, or is the only list that the item has.
+    """
+    if answer.silence is None and not {"stdout", "text"} & answer.raw.keys():
+        for key in (*keys, "json"):
+            if key in answer.raw:
+                return answer.raw[key]
+        lists = [value for key, value in answer.raw.items() if isinstance(value, list) and key != "argv"]
+        if len(lists) == 1:
+            return lists[0]
     text = output(answer)
     if isinstance(text, Unknown):
         return text

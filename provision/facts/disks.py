@@ -367,6 +367,9 @@ def nvme_health(answer: Answer) -> tuple[NvmeHealth, ...] | Unknown:
     found = []
     for entry in value:
         device, text = text_of(entry, "device"), entry.get("stdout")
+        if isinstance(about := entry.get("device"), dict):  # smartctl's document itself
+            found.append(_health(text_of(about, "name") or "", entry))
+            continue
         if device is None:
             return Unknown(f"nvme.smart: an answer without its device: {quote(str(entry))}", answer.item)
         # smartctl's status is a bit field that speaks of the disk's health, so it is no sign of an error.

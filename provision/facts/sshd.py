@@ -175,6 +175,8 @@ def _files(answer: Answer) -> tuple[tuple[str, str], ...] | Unknown:
     result = []
     for entry in raw:
         path, text = entry.get("path"), entry.get("text")
+        if entry.get("missing"):
+            continue
         if not isinstance(path, str) or not isinstance(text, str):
             return Unknown(f"sshd.files: {path or 'a file'} could not be read", answer.item)
         if entry.get("cut"):

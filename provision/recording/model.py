@@ -92,7 +92,9 @@ class Recording:
     items: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
     def answer(self, item: str) -> Answer:
-        raw = self.items.get(item)
+        raw: Any = self.items.get(item)
+        if isinstance(raw, list):
+            raw = {"json": raw}  # an item that is a JSON list itself
         if not isinstance(raw, Mapping):
             raw = {"not_asked": "the recording does not have it"}
         return Answer(item, raw)
