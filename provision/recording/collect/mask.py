@@ -3,13 +3,13 @@
 import re
 
 _KEYWORD = (
-    r"(?:passw(?:or)?d|passphrase|(?<![A-Za-z])pass(?![A-Za-z])|pwd|secret|token|api[_-]?key|access[_-]?key"
+    r"(?:(?<!NO)passw(?:or)?d|passphrase|(?<![A-Za-z])pass(?![A-Za-z])|pwd|secret|token|api[_-]?key|access[_-]?key"
     r"|private[_-]?key|auth[_-]?key|credentials?|sas[_-]?key|account[_-]?key|psk)"
 )
 # The keyword and what follows it in the same name. What precedes it need not be matched, and bounded
 # lengths keep a long line without blanks from costing more than a short one.
 _NAME = _KEYWORD + r"(?:[\w-]{0,24})"
-_HARMLESS = r"(?!(?:yes|no|true|false|none|null|on|off|files|sha512|md5|ask|\d{1,3})\b)"
+_HARMLESS = r"(?!(?:yes|no|true|false|none|null|on|off|all|files|sha512|md5|ask|\d{1,3})\b)"
 _IN_QUOTES = r"([\"'])(?:(?!\2)[^\\\n]|\\.)*\2"
 _RULES = (
     # user-info of a URL; a password may hold an unescaped slash

@@ -1,0 +1,296 @@
+"""Recordings of a lab host: nothing changes there, with any rights, from any shell, with secrets planted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from provision import lab
+from provision.facts import Facts
+from provision.recording import items, remote
+from provision.recording.redact import redacted
+from provision.transport import ssh
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from provision.lab import LabHost
+    from provision.recording.model import Recording
+
+pytestmark = pytest.mark.skipif(lab.can_run() is not None, reason=str(lab.can_run()))
+
+PASSWORD = "sésame mot$de\"pas'se"
+SECRET = "Zx9-hunter2.K"
+
+# Not compared: what is no file system of the host's, logs, and the package files that all lab hosts share.
+APART = ("proc", "run", "sys", "dev", "var/log", "var/cache/apt/archives")
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[LabHost]:
+    made = lab.up("recording")
+    try:
+        yield made
+    finally:
+        lab.down(made.name)
+
+
+@pytest.fixture(scope="module")
+def folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="gp-") as made:
+        yield Path(made)
+
+
+def run(host: LabHost, text: str, stdin: bytes = b"") -> str:
+    argv = [*ssh.fresh_args(host.target()), "sh -s" if stdin else text]
+    done = subprocess.run(argv, input=stdin or None, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr.decode()
+    return done.stdout.decode()
+
+
+def recorded(host: LabHost, folder: Path, user: str = "root", password: str | None = None) -> Recording:
+    target = replace(host.target(), user=user)
+    with ssh.Session(target, folder, password) as session:
+        return remote.record(session, target=target)
+
+
+def tree(root: Path) -> dict[str, tuple[object, ...]]:
+    """Every file with all that a change would touch; the time of the last change of the inode among it."""
+    found: dict[str, tuple[object, ...]] = {}
+    waiting = [root]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                name = os.path.relpath(entry.path, root)
+                if name in APART:
+                    continue
+                status = entry.stat(follow_symlinks=False)
+                target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
+                found[name] = (
+                    status.st_mode, status.st_uid, status.st_gid, status.st_size,
+                    status.st_mtime_ns, status.st_ctime_ns, target,
+                )  # fmt: skip
+                if entry.is_dir(follow_symlinks=False) and not os.path.ismount(entry.path):
+                    waiting.append(Path(entry.path))
+    return found
+
+
+STATE = (
+    "systemctl list-units --all --no-pager --plain --no-legend --type=service,socket,timer,mount"
+    " | awk '{print $1,$2,$3}' | grep -v 'session-\\|user@\\|user-runtime\\|ssh@'; "
+    "dpkg-query -W -f='${Package} ${Version} ${db:Status-Abbrev}\\n'; dpkg --get-selections; "
+    "cat /proc/modules 2>/dev/null; ls -l /dev; ls -lR --time-style=full-iso /run/gpu-double 2>/dev/null; "
+    "sysctl -a 2>/dev/null | grep '^vm\\|^net.core\\|^kernel.\\(printk\\|numa\\|perf\\)'; "
+    "cat /proc/1/mountinfo | wc -l; ls -l /etc/passwd /etc/shadow; nft list ruleset"
+)
+
+
+def test_nothing_on_the_host_changes(host: LabHost, folder: Path) -> None:
+    recorded(host, folder)  # what a first login leaves behind is none of ours
+    files, state = tree(host.root), run(host, STATE)
+    recording = recorded(host, folder)
+    assert recording.as_root
+    assert json.loads(recording.answer("rights").stdout)["read_only_view"] is True
+    after = tree(host.root)
+    changed = {name for name in files.keys() | after.keys() if files.get(name) != after.get(name)}
+    assert not changed
+    assert run(host, STATE) == state
+    assert len(files) > 5000
+
+
+def test_nothing_changes_without_the_read_only_view_either(host: LabHost, folder: Path) -> None:
+    """An old kernel has no such view: then only what is asked, and how, keeps the host as it is."""
+    from provision.recording.program import program
+
+    sent = program(sudo=False)
+    switched_off = sent.stdin.replace(
+        b"package.main.main(", b"package.main.confine = bool; package.main.main("
+    )
+    assert switched_off != sent.stdin
+    with ssh.Session(host.target(), folder) as session:
+        session.run(["true"])
+        files, state = tree(host.root), run(host, STATE)
+        done = session.run(sent.argv, switched_off, 90)
+    recording = remote.from_output(done.stdout, done.stderr, sent, host="h")
+    assert json.loads(recording.answer("rights").stdout)["read_only_view"] is False
+    after = tree(host.root)
+    changed = {name for name in files.keys() | after.keys() if files.get(name) != after.get(name)}
+    assert not changed
+    assert run(host, STATE) == state
+
+
+def test_every_item_is_answered_and_read(host: LabHost, folder: Path) -> None:
+    recording = recorded(host, folder)
+    assert {item.name for item in items.ITEMS} | {"python"} <= set(recording.items)
+    failed = {name: raw for name, raw in recording.items.items() if "failed at" in str(raw.get("not_asked"))}
+    assert not failed
+    for name in (
+        "apt.policy",
+        "dpkg.list",
+        "units",
+        "sshd.effective",
+        "accounts",
+        "pci",
+        "kernels",
+        "firewall",
+    ):
+        assert recording.answer(name).silence is None, name
+    facts = Facts(recording)
+    assert facts.virtualization.shares_kernel
+    assert len(facts.nvidia_gpus_on_bus) == 2
+    assert {case.rc for case in facts.sshd.cases} == {0}
+    operator = recording.items["sshd.effective"]["operator"]
+    assert operator["user"] == "root"
+    assert operator["addr"].startswith(host.address.rsplit(".", 1)[0])
+    assert not lab_names(redacted(recording), host)
+
+
+def lab_names(recording: Recording, host: LabHost) -> set[str]:
+    return {
+        word for word in (f'"{host.name}"', f"Linux {host.name} ") if word in json.dumps(recording.as_dict())
+    }
+
+
+USERS = f"""
+set -e
+export DEBIAN_FRONTEND=noninteractive
+apt-get -qq update >/dev/null 2>&1
+apt-get -qq install -y sudo csh fish >/dev/null 2>&1
+key=$(tail -n 1 /root/.ssh/authorized_keys)
+for each in plain:/bin/sh free:/usr/bin/fish cshell:/bin/csh pw:/bin/bash; do
+  name=${{each%%:*}}
+  useradd -m -s "${{each#*:}}" "$name"
+  install -d -m 700 -o "$name" "/home/$name/.ssh"
+  echo "$key" > "/home/$name/.ssh/authorized_keys"
+  chown "$name" "/home/$name/.ssh/authorized_keys"
+done
+printf '%s ALL=(ALL:ALL) NOPASSWD: ALL\\n' free cshell > /etc/sudoers.d/test
+echo 'pw ALL=(ALL:ALL) ALL' >> /etc/sudoers.d/test
+cat > /tmp/pass <<'END'
+pw:{PASSWORD}
+END
+chpasswd < /tmp/pass
+rm /tmp/pass
+sed -i '1i echo noise on standard output; printf "no last newline"' /home/pw/.bashrc
+"""
+
+
+@pytest.fixture(scope="module")
+def users(host: LabHost) -> LabHost:
+    run(host, "", USERS.encode())
+    return host
+
+
+@pytest.mark.parametrize(
+    ("user", "password", "as_root"),
+    [
+        ("root", None, True),
+        ("plain", None, False),
+        ("free", None, True),
+        ("cshell", None, True),
+        ("pw", None, False),
+        ("pw", PASSWORD, True),
+        ("pw", "wrong", False),
+        ("free", "not needed", True),
+        ("root", "not needed", True),
+    ],
+)
+def test_rights_decide_how_much_is_seen_and_never_break_the_recording(
+    users: LabHost, folder: Path, user: str, password: str | None, as_root: bool
+) -> None:
+    recording = recorded(users, folder, user, password)
+    assert recording.as_root is as_root
+    rights = json.loads(recording.answer("rights").stdout)
+    assert rights["user"] == user
+    assert rights["from"]
+    if password:
+        assert password not in json.dumps(recording.as_dict(), ensure_ascii=False)
+    # Useful without rights, and honest about what was not seen.
+    assert "openssh-server" in recording.answer("dpkg.list").stdout
+    assert recording.answer("pci").rc == 0
+    if not as_root:
+        assert recording.answer("blkid").denied
+        assert recording.answer("firewall").denied
+        assert "sudo: " in rights["says"]
+        known = {row["name"]: row for row in json.loads(recording.answer("accounts").stdout)}
+        assert known["root"]["password"] is None
+    else:
+        known = {row["name"]: row for row in json.loads(recording.answer("accounts").stdout)}
+        assert known["free"]["sudo"] == "nopasswd"
+        assert known["pw"]["sudo"] == "passwd"
+        assert known["plain"]["sudo"] == "none"
+        assert known["pw"]["password"] == "set"
+        assert known["plain"]["password"] == "locked"
+        assert (known["pw"]["keys"], known["pw"]["forced_command_keys"]) == (1, 0)
+
+
+SECRETS = f"""
+mkdir -p /etc/docker /etc/systemd/system/docker.service.d /etc/cloud/cloud.cfg.d
+echo 'deb https://me:{SECRET}@repo.example/debian bookworm main' > /etc/apt/sources.list.d/private.list
+echo 'Acquire::http::Proxy "http://me:{SECRET}@proxy:3128/";' > /etc/apt/apt.conf.d/95proxy
+echo '//nas/x /mnt/x cifs username=joe,password={SECRET},noauto 0 0' >> /etc/fstab
+echo '{{"proxies": {{"http-proxy": "http://me:{SECRET}@proxy:3128"}}, "token": "{SECRET}"}}' \\
+  > /etc/docker/daemon.json
+printf '[Service]\\nEnvironment=HTTPS_PROXY=http://me:{SECRET}@proxy API_TOKEN={SECRET}\\n' \\
+  > /etc/systemd/system/docker.service.d/proxy.conf
+printf '#cloud-config\\nchpasswd:\\n  list: |\\n    root:{SECRET}\\n' > /etc/cloud/cloud.cfg.d/90-pw.cfg
+echo 'NCCL_DEBUG=INFO' > /etc/nccl.conf
+unit=/etc/systemd/system/gpu-provision-clocks.service
+printf '[Service]\\nExecStart=/bin/true --password {SECRET}\\n' > $unit
+systemctl daemon-reload
+"""
+
+
+def test_planted_secrets_appear_in_no_recording(host: LabHost, folder: Path) -> None:
+    run(host, "", SECRETS.encode())
+    recording = recorded(host, folder)
+    assert SECRET not in json.dumps(recording.as_dict())
+    assert json.loads(recording.file("/etc/docker/daemon.json").text)["token"] == "***"
+    assert (
+        "deb https://***@repo.example/debian bookworm main"
+        in recording.file("/etc/apt/sources.list.d/private.list").text
+    )
+    assert "username=joe,password=***,noauto" in recording.file("/etc/fstab").text
+    assert "clocks.service" in recording.answer("units").stdout
+
+
+def test_many_recordings_at_once_over_one_session(host: LabHost, folder: Path) -> None:
+    target = host.target()
+    logins = (
+        "grep -c Accepted /var/log/auth.log 2>/dev/null || journalctl -u ssh --no-pager | grep -c Accepted"
+    )
+    before = int(run(host, logins))
+    with ssh.Session(target, folder) as session, ThreadPoolExecutor(4) as pool:
+        taken = list(pool.map(lambda _: remote.record(session, target=target), range(4)))
+    assert len({r.answer("dpkg.list").stdout for r in taken}) == 1
+    assert int(run(host, logins)) == before + 2  # the session, and the fresh login that counts
+
+
+def test_a_host_without_python(host: LabHost, folder: Path) -> None:
+    run(host, "for p in /usr/bin/python3.*; do mv $p /usr/bin/hidden-${p##*/}; done")
+    try:
+        recording = recorded(host, folder)
+    finally:
+        run(host, "for p in /usr/bin/hidden-python3.*; do mv $p /usr/bin/${p##*/hidden-}; done")
+    assert recording.answer("python").missing
+    facts = Facts(recording)
+    assert facts.os.code.startswith("debian")
+    assert recording.answer("accounts").not_asked
+
+
+def test_interrupting_leaves_no_master(host: LabHost, folder: Path) -> None:
+    session = ssh.Session(host.target(), folder)
+    session.open()
+    assert session.alive()
+    path = session.control_path
+    session.close()
+    assert not path.exists()
+    assert not session.alive()
