@@ -32,8 +32,8 @@ LISTENS_AGAIN = 10
 PUTTING_BACK = 30
 
 
-class _Hung(Exception):
-    """The host's side did not come back in time: the line is dead, or as good as."""
+class _Hung(BaseException):
+    """The host's side did not come back in time. No Exception, which the connection would take as a retry."""
 
 
 class ActionModule(ActionBase):
@@ -104,7 +104,7 @@ class ActionModule(ActionBase):
                     return told | self._lost(door, transaction, end, wrong)
                 return told | _failed(state, wrong)
             confirmed = self._step("confirm", {"id": transaction}, limit=SLACK)
-        except (_Hung, AnsibleConnectionFailure) as e:
+        except AnsibleConnectionFailure as e:
             return told | self._lost(door, transaction, end + PUTTING_BACK, str(e))
         state = confirmed.get("state")
         if state is None:
@@ -132,18 +132,23 @@ class ActionModule(ActionBase):
         self._connection.set_option("ssh_args", options)
         try:
             told = self._step("status", {"id": transaction}, limit=SLACK)
-        except (_Hung, AnsibleConnectionFailure):
+        except AnsibleConnectionFailure:
             return "armed"
         finally:
             self._connection.set_option("ssh_args", before)
         return str(told.get("state_of", "armed"))
 
     def _step(self, step: str, arguments: dict[str, Any], *, limit: float) -> dict[str, Any]:
-        """One step of the host's side. Raises _Hung after `limit` seconds."""
-        with _limited(limit, f"the host did not answer within {limit:.0f} s"):
-            answer: dict[str, Any] = self._execute_module(
-                module_name=HOST_SIDE, module_args={"step": step, **arguments}, task_vars=self._task_vars
-            )
+        """One step of the host's side. Raises AnsibleConnectionFailure when it takes longer than `limit`."""
+        try:
+            with _limited(limit):
+                answer: dict[str, Any] = self._execute_module(
+                    module_name=HOST_SIDE,
+                    module_args={"step": step, **arguments},
+                    task_vars=self._task_vars,
+                )
+        except _Hung:
+            raise AnsibleConnectionFailure(f"the host did not answer within {limit:.0f} s") from None
         return {k: v for k, v in answer.items() if k != "invocation"}
 
     def _door(self) -> Door | str:
@@ -234,14 +239,14 @@ def _diff(difference: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _limited(seconds: float, says: str) -> Iterator[None]:
+def _limited(seconds: float) -> Iterator[None]:
     """Raise _Hung in the body after `seconds`; Ansible itself waits for a dead line for hours."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
     def hung(*_: object) -> None:
-        raise _Hung(says)
+        raise _Hung
 
     before = signal.signal(signal.SIGALRM, hung)
     signal.setitimer(signal.ITIMER_REAL, seconds)

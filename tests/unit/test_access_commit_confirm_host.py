@@ -281,6 +281,39 @@ def test_failed_reload_puts_back_and_reloads_the_old_state(host: Host) -> None:
     assert seen.read_text() == "new\nold\n"
 
 
+def test_a_module_that_runs_twice_reverts(host: Host) -> None:
+    """Ansible sends a module again after a lost line; the first may have come any distance."""
+    (host.etc / "main").write_text("old\n")
+    host.apply(files=[file(host.etc / "main", "new\n")])
+    with pytest.raises(change.Stopped, match="the line was lost") as stopped:
+        host.apply(files=[file(host.etc / "main", "new\n")])
+    assert stopped.value.state == "reverted"
+    assert (host.etc / "main").read_text() == "old\n"
+
+
+@pytest.mark.parametrize(("check", "result"), [("true", "reverted"), ("false", "reverting")])
+def test_what_cannot_be_reloaded_is_restarted_if_its_old_files_are_good(
+    host: Host, check: str, result: str
+) -> None:
+    main = host.etc / "main"
+    main.write_text("old\n")
+    sleepless = host.root / "bin" / "sleep"
+    sleepless.write_text("#!/bin/sh\n")
+    sleepless.chmod(0o755)
+    # The check passes while the change is made; what it says later is about the old files.
+    later = f"sh -c 'grep -q new {main} || {check}'"
+    with pytest.raises(change.Stopped) as stopped:
+        host.apply(
+            files=[file(main, "new\n")],
+            reload=["false"],
+            units=["ssh.service"],
+            validate=[{"command": later, "lines": []}],
+        )
+    assert stopped.value.state == result
+    assert ("systemctl restart ssh.service" in host.calls.read_text()) == (check == "true")
+    assert main.read_text() == "old\n"
+
+
 def test_a_stopped_unit_is_started_again(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     host.apply(files=[file(host.etc / "main", "new\n")], units=["ssh.service"])
     monkeypatch.setenv("ACTIVE", "failed")

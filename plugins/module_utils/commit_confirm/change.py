@@ -52,6 +52,10 @@ class Request:
 
 def apply(places: Places, request: Request) -> float:
     """Arm, write, validate, reload. Returns the seconds that are left to confirm. Raises Stopped."""
+    if state_of(places, request.transaction) != "untouched":
+        # Ansible runs a module again when the line drops under it.
+        state = revert(places, request.transaction)
+        raise Stopped("the line was lost while the change was being made", state)
     arm(places, request)
     try:
         write(places, request)
@@ -83,8 +87,8 @@ def arm(places: Places, request: Request) -> None:
             paths = [f["path"] for f in request.files] + request.paths
             snapshot.take(new, request.transaction, paths)
             snapshot.take_units(new, request.units)
-            script = "".join(f"{shlex.join(shlex.split(c))}\n" for c in request.reload)
-            write_whole(new / "reload", script.encode(), 0o600)
+            write_whole(new / "reload", _script(request.reload), 0o600)
+            write_whole(new / "check", _script([check["command"] for check in request.validate]), 0o600)
             timer.write_units(places)
             timer.start(places, request.transaction, request.seconds)
             told = {
@@ -126,7 +130,7 @@ def confirm(places: Places, transaction: str) -> str:
 def revert(places: Places, transaction: str) -> str:
     """Put the old state back now. Returns the truth: reverted, done, or reverting (not all of it yet)."""
     timer.fire(places, transaction)
-    state = settled(places, transaction)
+    state = settled(places, transaction, seconds=5.0)
     timer.stop(transaction)
     return state
 
@@ -186,6 +190,11 @@ def _undo_arming(places: Places, transaction: str) -> None:
     if not places.standing("armed") and not places.standing("reverting"):
         with contextlib.suppress(OSError):
             timer.remove_units(places)
+
+
+def _script(commands: list[str]) -> bytes:
+    """Commands for the revert script's sh, one a line."""
+    return "".join(f"{shlex.join(shlex.split(command))}\n" for command in commands).encode()
 
 
 def _validate(check: dict[str, Any]) -> None:

@@ -95,7 +95,12 @@ reload() {
     [ "$why" != boot ] || return 0
     # A daemon that was not yet told of the new files still runs with the old ones.
     [ -e "reverting.$id/reloading" ] || return 0
-    timeout 90 sh -e "reverting.$id/reload"
+    timeout 90 sh -e "reverting.$id/reload" && return 0
+    # What cannot be reloaded is restarted, if its old files are good: a start that fails would leave nothing.
+    [ -s "reverting.$id/units" ] && timeout 90 sh -e "reverting.$id/check" >/dev/null || return 1
+    while IFS="$tab" read -r unit enabled active; do
+        [ "$active" != active ] || systemctl restart "$unit" || return 1
+    done <"reverting.$id/units"
 }
 
 put_back() {
@@ -132,7 +137,7 @@ for dir in reverting.*; do
     id=${dir#reverting.}
     try=1
     until put_back; do
-        if [ $try -ge 5 ]; then
+        if [ $try -ge 3 ]; then
             say "could not put everything of $id back; the next boot tries again"
             result=1
             continue 2

@@ -84,10 +84,10 @@ def stop(transaction: str) -> None:
 
 def fire(places: Places, transaction: str) -> None:
     """Put the old state back now, as systemd's child: a dropped line does not stop it half-way."""
-    done = subprocess.run(
-        ["systemctl", "start", f"{unit(transaction)}.service"], stdin=subprocess.DEVNULL, capture_output=True
-    )
-    if done.returncode != 0:
+    command = ["systemctl", "start", f"{unit(transaction)}.service"]
+    subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)
+    if places.of("armed", transaction).is_dir():
+        # Somebody removed the timer, and its service went with it.
         put_back(places, transaction)
 
 
