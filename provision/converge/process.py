@@ -6,15 +6,17 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from enum import IntEnum
-from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from .processes import Process, descendants, kill, kill_tree, send
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
 
 POLL_SECONDS = 0.2
 ESCALATE_SECONDS = 5.0
@@ -31,7 +33,8 @@ class _Stop(IntEnum):
 class Playbook:
     """One ansible-playbook process in its own session, so that a Ctrl-C at the terminal reaches us alone.
 
-    `grace` is how many seconds the running tasks get to end after a stop was asked for.
+    A stop is asked for where `wants_stop` says so, or by Ctrl-C or SIGTERM; `on_stop` is then called, and
+    the running tasks have `grace` seconds to end. A second Ctrl-C no longer waits.
     """
 
     def __init__(
@@ -43,8 +46,11 @@ class Playbook:
         log: IO[bytes],
         stop_file: Path,
         grace: float,
+        wants_stop: Callable[[], bool],
+        on_stop: Callable[[], None],
     ) -> None:
         self._stop_file, self._grace = stop_file, grace
+        self._wants_stop, self._on_stop = wants_stop, on_stop
         self._stop, self._since = _Stop.NO, 0.0
         self._started: set[Process] = set()
         self._read, write = os.pipe()
@@ -67,53 +73,61 @@ class Playbook:
         """True once a stop was asked for."""
         return self._stop is not _Stop.NO
 
-    def follow(
-        self, on_line: Callable[[str], None], wants_stop: Callable[[], bool], on_stop: Callable[[], None]
-    ) -> int:
+    def follow(self, on_line: Callable[[str], None]) -> int:
         """Give every line to `on_line` until the process ended; its exit code.
 
-        A stop is asked for where `wants_stop` says so or at the first KeyboardInterrupt, which calls
-        `on_stop`; a second one no longer waits. No process of the run is left behind.
+        No process of the run is left behind, whatever happens.
         """
+        try:
+            with _asked() as asks:
+                self._read_along(on_line, asks)
+                while self._process.poll() is None:
+                    self._heed(asks)
+                    with suppress(subprocess.TimeoutExpired):
+                        self._process.wait(POLL_SECONDS)
+            return self._process.returncode
+        finally:
+            if self._process.poll() is None:
+                kill_tree(self._process.pid)
+                self._process.wait()
+            kill(self._started)
+            os.close(self._read)
+
+    def _read_along(self, on_line: Callable[[str], None], asks: list[int]) -> None:
         buffer = b""
         os.set_blocking(self._read, False)
         with selectors.DefaultSelector() as selector:
             selector.register(self._read, selectors.EVENT_READ)
             while True:
-                try:
-                    if not self.stopped and wants_stop():
-                        self._ask(on_stop)
-                    self._escalate_if_due()
-                    ready = selector.select(POLL_SECONDS)
-                    data = self._take() if ready else None
-                    if data:
-                        *lines, buffer = (buffer + data).split(b"\n")
-                        for line in lines:
-                            on_line(line.decode("utf-8", "replace"))
-                    if data == b"" or (not ready and self._process.poll() is not None):
-                        break
-                except KeyboardInterrupt:
-                    if self.stopped:
-                        self._escalate()
-                    else:
-                        self._ask(on_stop)
-        return self._finish()
+                self._heed(asks)
+                ready = selector.select(POLL_SECONDS)
+                data = self._take() if ready else None
+                if data:
+                    *lines, buffer = (buffer + data).split(b"\n")
+                    for line in lines:
+                        on_line(line.decode("utf-8", "replace"))
+                # A process that outlives Ansible may hold the other end open.
+                if data == b"" or (not ready and self._process.poll() is not None):
+                    return
+
+    def _heed(self, asks: list[int]) -> None:
+        """Act on what was asked since the last look: ask for a stop, then insist."""
+        if not self.stopped and (asks or self._wants_stop()):
+            asks.clear()
+            self._stop_file.touch()
+            self._stop, self._since = _Stop.ASKED, time.monotonic()
+            self._on_stop()
+        wait = self._grace if self._stop is _Stop.ASKED else ESCALATE_SECONDS
+        overdue = self._stop is not _Stop.KILLED and time.monotonic() - self._since > wait
+        if self.stopped and (asks or overdue):
+            asks.clear()
+            self._escalate()
 
     def _take(self) -> bytes | None:
         try:
             return os.read(self._read, 1 << 16)
         except BlockingIOError:
             return None
-
-    def _ask(self, on_stop: Callable[[], None]) -> None:
-        self._stop_file.touch()
-        self._stop, self._since = _Stop.ASKED, time.monotonic()
-        on_stop()
-
-    def _escalate_if_due(self) -> None:
-        wait = self._grace if self._stop is _Stop.ASKED else ESCALATE_SECONDS
-        if self.stopped and self._stop is not _Stop.KILLED and time.monotonic() - self._since > wait:
-            self._escalate()
 
     def _escalate(self) -> None:
         """Interrupt, then terminate, then kill. Ansible passes the first two on to its workers."""
@@ -122,69 +136,27 @@ class Playbook:
         # Whose parent ends first can no longer be found later.
         self._started |= descendants(self._process.pid)
         if self._stop is _Stop.KILLED:
-            kill(self._started)
-            _signal(self._process.pid, signal.SIGKILL)
+            kill_tree(self._process.pid)
         else:
-            _signal(self._process.pid, signal.SIGINT if self._stop is _Stop.INTERRUPTED else signal.SIGTERM)
-
-    def _finish(self) -> int:
-        """Wait for the end, escalating where a stop was asked for; close up."""
-        try:
-            while True:
-                try:
-                    return self._process.wait(POLL_SECONDS)
-                except subprocess.TimeoutExpired:
-                    self._escalate_if_due()
-                except KeyboardInterrupt:
-                    self._stop = max(self._stop, _Stop.ASKED)
-                    self._escalate()
-        finally:
-            kill(self._started)
-            os.close(self._read)
+            send(self._process.pid, signal.SIGINT if self._stop is _Stop.INTERRUPTED else signal.SIGTERM)
 
 
-@dataclass(frozen=True)
-class Process:
-    """A process and when it began, in clock ticks after boot: its number alone may be another's later."""
+@contextmanager
+def _asked() -> Iterator[list[int]]:
+    """Signals that ask for an end, noted one by one instead of raised: no event is lost half-read.
 
-    pid: int
-    began: int
-
-
-def descendants(pid: int) -> set[Process]:
-    """All processes below `pid`.
-
-    Ansible's workers lead sessions of their own, so ending a process group is not enough.
+    Only the main thread may receive them; elsewhere the list stays empty.
     """
-    children: dict[int, list[Process]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        if (fields := _stat(int(folder.name))) is not None:
-            children.setdefault(int(fields[1]), []).append(Process(int(folder.name), int(fields[19])))
-    found: set[Process] = set()
-    queue = [pid]
-    while queue:
-        below = children.get(queue.pop(), [])
-        found.update(below)
-        queue += [process.pid for process in below]
-    return found
-
-
-def kill(processes: Iterable[Process]) -> None:
-    """Kill those that are still there."""
-    for process in processes:
-        fields = _stat(process.pid)
-        if fields is not None and int(fields[19]) == process.began:
-            _signal(process.pid, signal.SIGKILL)
-
-
-def _stat(pid: int) -> list[str] | None:
-    """The fields of /proc/PID/stat from the third on (proc_pid_stat(5)); None where the process is gone."""
+    asks: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield asks
+        return
+    before = {
+        n: signal.signal(n, lambda number, frame: asks.append(number))
+        for n in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return None
-
-
-def _signal(pid: int, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(pid, number)
+        yield asks
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

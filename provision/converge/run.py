@@ -93,8 +93,10 @@ def converge(
             log=log,
             stop_file=private / "stop",
             grace=grace,
+            wants_stop=lambda: cancel is not None and cancel.is_set(),
+            on_stop=stopping,
         )
-        code = process.follow(read, lambda: cancel is not None and cancel.is_set(), stopping)
+        code = process.follow(read)
     if not fold.began and not process.stopped:
         raise Failure(f"Ansible did not start: {_reason(run_dir / 'ansible.log')} (exit code {code})")
     return fold.result(names, interrupted=process.stopped, seconds=time.monotonic() - began)

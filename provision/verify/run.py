@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import IO, TYPE_CHECKING
 
-from ..converge.process import descendants, kill
+from ..converge.processes import kill_tree
 from ..errors import Failure
 from .result import Check, CheckStatus, Started, VerifyResult
 
@@ -124,9 +124,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     try:
         process.wait(timeout=2)
     except subprocess.TimeoutExpired:
-        below = descendants(process.pid)
-        process.kill()
-        kill(below)
+        kill_tree(process.pid)
 
 
 class _Reader:

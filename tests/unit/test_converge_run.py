@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 import sys
 import threading
 import time
@@ -232,6 +234,45 @@ def test_a_task_that_does_not_end_is_ended_within_the_bound(tmp_path: Path) -> N
     assert not (tmp_path / "first-ended").exists()
     assert result.hosts["h"].message == "stopped while this ran: First"
     assert not _with_in_argv(str(tmp_path))
+
+
+def test_a_failure_of_the_reader_ends_ansible_too(tmp_path: Path) -> None:
+    given, playbook, mark = slow(tmp_path, 300)
+
+    def broken(event: Event) -> None:
+        if event.kind is Kind.TASK:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        converge(given, tmp_path / "run", on_event=broken, playbook=playbook)
+    assert not mark.exists()
+    assert not _with_in_argv(str(tmp_path))
+
+
+CTRL_C = """
+import json, sys
+from pathlib import Path
+from provision.converge import HostVars, converge
+variables = {"ansible_connection": "local", "ansible_python_interpreter": sys.executable}
+result = converge({"h": HostVars("h", (), variables)}, Path(sys.argv[2]), playbook=sys.argv[1], grace=60)
+print(json.dumps(result.as_dict()))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_stops_between_two_tasks_and_names_the_state(tmp_path: Path, number: signal.Signals) -> None:
+    _, playbook, mark = slow(tmp_path, 2)
+    argv = [sys.executable, "-c", CTRL_C, playbook, str(tmp_path / "run")]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while not (tmp_path / "started").exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    host = json.loads(out)["hosts"][0]
+    assert (host["outcome"], host["message"]) == ("interrupted", "stopped after: First")
+    assert not mark.exists()
 
 
 def _with_in_argv(word: str) -> list[str]:
