@@ -17,12 +17,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import accounts as _accounts
 from . import apt as _apt
+from . import apt_sources as _apt_sources
 from . import containers as _containers
+from . import disk_health as _disk_health
 from . import disks as _disks
 from . import firewall as _firewall
 from . import host as _host
 from . import kernel_log as _kernel_log
 from . import kernels as _kernels
+from . import mounts as _mounts
 from . import network as _network
 from . import nvidia_files as _nvidia_files
 from . import nvidia_smi as _smi
@@ -197,9 +200,9 @@ class Facts:
         return _packages.holds(self.recording.answer("apt.holds"), self.packages)
 
     @cached_property
-    def apt_sources(self) -> tuple[_apt.AptSource, ...] | Absent | Unknown:
+    def apt_sources(self) -> tuple[_apt_sources.AptSource, ...] | Absent | Unknown:
         """Where apt gets packages from; ABSENT where the host has no apt sources."""
-        return _apt.sources(self.recording)
+        return _apt_sources.sources(self.recording)
 
     # Services, logins
 
@@ -232,10 +235,10 @@ class Facts:
     # Disks
 
     blkid = _fact(_disks.signatures, "blkid")
-    mounts = _fact(_disks.mounts, "findmnt")
-    raids = _fact(_disks.raids, "mdstat")
-    nvme_health = _fact(_disks.nvme_health, "nvme.smart")
-    space = _fact(_disks.space, "disks.space")
+    mounts = _fact(_mounts.mounts, "findmnt")
+    raids = _fact(_disk_health.raids, "mdstat")
+    nvme_health = _fact(_disk_health.nvme_health, "nvme.smart")
+    space = _fact(_mounts.space, "disks.space")
 
     @cached_property
     def block_devices(self) -> tuple[_disks.BlockDevice, ...] | Unknown:
@@ -257,8 +260,8 @@ class Facts:
         )
 
     @cached_property
-    def fstab(self) -> tuple[_disks.FstabEntry, ...] | Absent | Unknown:
-        return _disks.fstab(self.file("/etc/fstab"))
+    def fstab(self) -> tuple[_mounts.FstabEntry, ...] | Absent | Unknown:
+        return _mounts.fstab(self.file("/etc/fstab"))
 
     # Containers
 

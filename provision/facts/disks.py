@@ -1,4 +1,4 @@
-"""Disks with everything that is on them, mounts, RAID arrays, fstab and the health of NVMe disks."""
+"""Block devices with everything that is built on them."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .answers import document, flag_of, int_of, output, parse_json, plain, quote, rows, text_of
-from .known import Absent, Maybe, Unknown
+from .answers import document, flag_of, int_of, output, quote, text_of
+from .known import Unknown
 from .record import record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ..recording.model import Answer
+
 
 _DEEPEST = 30
 
@@ -69,67 +70,6 @@ class BlockDevice:
         if not found and not self.signatures_read:
             return Unknown(f"what is on {self.path} could not be read", "blkid")
         return tuple(found)
-
-
-@record
-class Mount:
-    """One mounted file system; sizes in bytes where findmnt was asked for them."""
-
-    target: str
-    source: str
-    fstype: str
-    options: tuple[str, ...]
-    size: int | None
-    used: int | None
-
-
-@record
-class FstabEntry:
-    """One line of /etc/fstab."""
-
-    line: int
-    source: str
-    target: str
-    fstype: str
-    options: tuple[str, ...]
-    passno: int
-
-
-@record
-class MdArray:
-    """One array of /proc/mdstat. `action` is a resync, recovery, reshape or check with its progress."""
-
-    name: str
-    active: bool
-    level: str
-    members: tuple[str, ...]
-    failed: tuple[str, ...]
-    spares: tuple[str, ...]
-    wanted: int | None
-    working: int | None
-    action: str
-
-    @property
-    def degraded(self) -> bool:
-        short = self.wanted is not None and self.working is not None and self.working < self.wanted
-        return short or bool(self.failed)
-
-
-@record
-class NvmeHealth:
-    """SMART of one NVMe disk (NVM Express Base Specification, SMART / Health Information log page).
-
-    `critical_warning` is its bit field, `percent_used` may pass 100, `spare` falls to `spare_threshold`.
-    """
-
-    device: str
-    passed: Maybe[bool]
-    critical_warning: Maybe[int]
-    percent_used: Maybe[int]
-    spare: Maybe[int]
-    spare_threshold: Maybe[int]
-    media_errors: Maybe[int]
-    temperature: Maybe[int]
 
 
 def signatures(answer: Answer) -> Mapping[str, Mapping[str, str]] | Unknown:
@@ -213,77 +153,6 @@ def _device(
     )
 
 
-def with_ids(devices: tuple[BlockDevice, ...], ids: Mapping[str, tuple[str, ...]]) -> tuple[BlockDevice, ...]:
-    """The tree with the stable names of each device, by kernel name."""
-    return tuple(
-        replace(
-            device,
-            by_id=tuple(dict.fromkeys((*device.by_id, *ids.get(device.name, ())))),
-            children=with_ids(device.children, ids),
-        )
-        for device in devices
-    )
-
-
-def mounts(answer: Answer) -> tuple[Mount, ...] | Unknown:
-    """`findmnt -J`, tree or list."""
-    value = document(answer)
-    if isinstance(value, Unknown):
-        return value
-    entries = value.get("filesystems") if isinstance(value, dict) else None
-    if not isinstance(entries, list) or not entries:
-        return Unknown("findmnt: no list of file systems", answer.item)
-    found: list[Mount] = []
-    pending = list(reversed(entries))
-    while pending:
-        entry = pending.pop()
-        target = text_of(entry, "target") if isinstance(entry, dict) else None
-        if target is None:
-            return Unknown(f"findmnt: an entry without a target: {quote(str(entry))}", answer.item)
-        found.append(
-            Mount(
-                target,
-                text_of(entry, "source") or "",
-                text_of(entry, "fstype") or "",
-                tuple((text_of(entry, "options") or "").split(",")),
-                int_of(entry, "size"),
-                int_of(entry, "used"),
-            )
-        )
-        pending += reversed(entry.get("children") or ())
-    return tuple(found)
-
-
-@record
-class Space:
-    """Room on one mounted local file system, in bytes; `available` is what ordinary users may still write."""
-
-    target: str
-    source: str
-    fstype: str
-    size: int
-    available: int
-    inodes: int | None
-    inodes_free: int | None
-
-
-def space(answer: Answer) -> tuple[Space, ...] | Unknown:
-    found = rows(answer, "filesystems")
-    if isinstance(found, Unknown):
-        return found
-    result = []
-    for row in found:
-        target, size, available = text_of(row, "target"), int_of(row, "size"), int_of(row, "available")
-        if target is None or size is None or available is None:
-            return Unknown(
-                f"space: an entry without target, size or available: {quote(str(row))}", answer.item
-            )
-        source, fstype = text_of(row, "source") or "", text_of(row, "type") or ""
-        inodes, free = int_of(row, "inodes"), int_of(row, "inodes_free")
-        result.append(Space(target, source, fstype, size, available, inodes, free))
-    return tuple(result)
-
-
 def ids(answer: Answer) -> Mapping[str, tuple[str, ...]] | Unknown:
     """Paths below /dev/disk/by-id by the kernel's name of what they point at."""
     value = document(answer)
@@ -298,115 +167,16 @@ def ids(answer: Answer) -> Mapping[str, tuple[str, ...]] | Unknown:
     return {kernel: tuple(sorted(names)) for kernel, names in found.items()}
 
 
-def fstab(text: str | Absent | Unknown) -> tuple[FstabEntry, ...] | Absent | Unknown:
-    """fstab(5): fields parted by blanks, with octal escapes for blanks inside them."""
-    if not isinstance(text, str):
-        return text
-    found = []
-    for number, raw in enumerate(text.splitlines(), 1):
-        fields = [re.sub(r"\\([0-7]{3})", lambda m: chr(int(m[1], 8)), field) for field in raw.split()]
-        if not fields or fields[0].startswith("#"):
-            continue
-        if len(fields) < 3:
-            return Unknown(f"/etc/fstab, line {number}: too few fields: {quote(raw)}", "file:/etc/fstab")
-        options = fields[3] if len(fields) > 3 else "defaults"
-        passno = int(fields[5]) if len(fields) > 5 and fields[5].isascii() and fields[5].isdigit() else 0
-        found.append(FstabEntry(number, fields[0], fields[1], fields[2], tuple(options.split(",")), passno))
-    return tuple(found)
-
-
-_ARRAY = re.compile(r"(md[\w-]+) : (active|inactive)((?: \([a-z-]+\))*)((?: \S+)*)")
-
-
-def raids(answer: Answer) -> tuple[MdArray, ...] | Unknown:
-    """/proc/mdstat; it is not there where the kernel has no md driver loaded, and then there is no array."""
-    if answer.missing:
-        return ()
-    text = output(answer)
-    if isinstance(text, Unknown):
-        return text
-    if "Personalities" not in text or "unused devices" not in text:
-        return Unknown(f"/proc/mdstat is not whole: {quote(text) or 'it is empty'}", answer.item)
-    found: list[MdArray] = []
-    for line in text.splitlines():
-        if line.startswith("md"):
-            array = _ARRAY.fullmatch(line.rstrip())
-            if not array:
-                return Unknown(f"/proc/mdstat: unexpected line: {quote(line)}", answer.item)
-            found.append(_array(array[1], array[2] == "active", array[4].split()))
-        elif found and (counts := re.search(r"\[(\d{1,4})/(\d{1,4})\]", line)):
-            found[-1] = replace(found[-1], wanted=int(counts[1]), working=int(counts[2]))
-        elif found and (acts := re.search(r"(resync|recovery|reshape|check)\s*=\s*(\S+)", line)):
-            found[-1] = replace(found[-1], action=f"{acts[1]} {acts[2]}")
-    return tuple(found)
-
-
-def _array(name: str, active: bool, words: list[str]) -> MdArray:
-    level = words.pop(0) if words and "[" not in words[0] else ""
-    members = {re.sub(r"\[.*", "", word): word for word in words}
-    return MdArray(
-        name,
-        active,
-        level,
-        tuple(members),
-        tuple(member for member, word in members.items() if "(F)" in word),
-        tuple(member for member, word in members.items() if "(S)" in word),
-        None,
-        None,
-        "",
+def with_ids(devices: tuple[BlockDevice, ...], ids: Mapping[str, tuple[str, ...]]) -> tuple[BlockDevice, ...]:
+    """The tree with the stable names of each device, by kernel name."""
+    return tuple(
+        replace(
+            device,
+            by_id=tuple(dict.fromkeys((*device.by_id, *ids.get(device.name, ())))),
+            children=with_ids(device.children, ids),
+        )
+        for device in devices
     )
-
-
-def nvme_health(answer: Answer) -> tuple[NvmeHealth, ...] | Unknown:
-    """`smartctl -j -a` of each NVMe disk: one answer a disk, which names its device."""
-    value = document(answer, "disks")
-    if isinstance(value, Unknown):
-        return value
-    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
-        return Unknown("nvme.smart: a list of answers was expected", answer.item)
-    found = []
-    for entry in value:
-        device, text = text_of(entry, "device"), entry.get("stdout")
-        if isinstance(about := entry.get("device"), dict):  # smartctl's document itself
-            found.append(_health(text_of(about, "name") or "", entry))
-            continue
-        if device is None:
-            return Unknown(f"nvme.smart: an answer without its device: {quote(str(entry))}", answer.item)
-        # smartctl's status is a bit field that speaks of the disk's health, so it is no sign of an error.
-        report = parse_json(plain(text), answer.item) if isinstance(text, str) else None
-        found.append(_health(device, report if isinstance(report, dict) else {}))
-    return tuple(found)
-
-
-def _health(name: str, entry: Mapping[str, Any]) -> NvmeHealth:
-    item = "nvme.smart"
-    status, log = entry.get("smart_status"), entry.get("nvme_smart_health_information_log")
-    status, log = status if isinstance(status, dict) else {}, log if isinstance(log, dict) else {}
-    told = _messages(entry)
-
-    def count(key: str) -> Maybe[int]:
-        number = int_of(log, key)
-        return number if number is not None else Unknown(f"smartctl tells no {key} of {name}{told}", item)
-
-    passed = flag_of(status, "passed")
-    return NvmeHealth(
-        name,
-        passed if passed is not None else Unknown(f"smartctl gives no verdict on {name}{told}", item),
-        count("critical_warning"),
-        count("percentage_used"),
-        count("available_spare"),
-        count("available_spare_threshold"),
-        count("media_errors"),
-        count("temperature"),
-    )
-
-
-def _messages(entry: Mapping[str, Any]) -> str:
-    """smartctl's own words on what went wrong, where it has some."""
-    about = entry.get("smartctl")
-    messages = about.get("messages") if isinstance(about, dict) else None
-    texts = [m.get("string") for m in messages if isinstance(m, dict)] if isinstance(messages, list) else []
-    return ": " + quote(" / ".join(t for t in texts if isinstance(t, str))) if texts else ""
 
 
 def _human(size: int) -> str:

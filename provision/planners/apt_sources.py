@@ -16,7 +16,7 @@ from ..facts.known import Absent, Unknown
 
 if TYPE_CHECKING:
     from ..facts import Facts
-    from ..facts.apt import AptSource
+    from ..facts.apt_sources import AptSource
 
 PATH = "/etc/apt/sources.list.d/gpu-provision.sources"
 COMPONENTS = ("contrib", "non-free", "non-free-firmware")
