@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .host import LabHost
-from .needs import can_run
+from .needs import can_run, could_run
 from .place import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["LabHost", "can_run", "down", "down_all", "find", "hosts", "up"]
+__all__ = ["LabHost", "can_run", "could_run", "down", "down_all", "find", "hosts", "up"]
 
 
 def up(

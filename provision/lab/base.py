@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from . import network, sources
 from .needs import KEYRING
 from .shell import lock, run
+from .sources import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from .place import Place
-
-RELEASES = ("bookworm", "trixie")
 
 # A rented Debian server: Debian's `important` set, its own kernel with headers (so that DKMS has something to
 # build for), sshd, sudo and Python. Nothing here is of a GPU.

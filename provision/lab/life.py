@@ -15,6 +15,7 @@ from ..errors import Failure, Usage
 from . import base, cgroups, keys, mounts, network, packages, settings
 from .host import LabHost, all_hosts, load
 from .shell import lock, plain_environment
+from .sources import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,8 @@ def up(
     """Makes a host and boots it, or boots again one that is off."""
     from . import double
 
-    if release is not None and release not in base.RELEASES:
-        raise Usage(f"no lab host has the release {release!r}", do=f"releases: {', '.join(base.RELEASES)}")
+    if release is not None and release not in RELEASES:
+        raise Usage(f"no lab host has the release {release!r}", do=f"releases: {', '.join(RELEASES)}")
     if name is not None and not NAME.fullmatch(name):
         raise Usage(
             f"{name!r} is no host name", do="lower-case letters, digits, hyphens; 32 at most, a letter first"
@@ -175,7 +176,7 @@ def boot(host: LabHost) -> None:
 
 
 def wait_for_ssh(host: LabHost) -> None:
-    """Returns when the host's sshd answers. Raises Failure with the console's last lines where it does not."""
+    """Returns when the host's sshd answers; raises Failure with the console's last lines otherwise."""
     started = time.monotonic()
     while time.monotonic() - started < BOOT_LIMIT:
         try:

@@ -7,7 +7,8 @@ import shutil
 from pathlib import Path
 
 from ..errors import Usage
-from .shell import plain_environment
+from .place import RUN
+from .shell import plain_environment, run
 
 # Tool and the Debian package that has it.
 TOOLS = {
@@ -21,6 +22,9 @@ TOOLS = {
     "ssh": "openssh-client",
     "setpriv": "util-linux",
 }
+NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--cgroup")
+PROBE = RUN / "probe"  # something is mounted there in a mount table that ends with the probe
+OVERLAY = "mount -t overlay lab -o lowerdir=a,upperdir=b,workdir=c d"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
@@ -39,12 +43,12 @@ def can_run() -> str | None:
         return "the lab needs root: it mounts, makes a bridge and starts containers"
     if missing := missing_packages():
         return f"the lab needs tools that are not installed: apt-get install {' '.join(missing)}"
-    filesystems = Path("/proc/filesystems").read_text().split()
-    if "overlay" not in filesystems and not _loads("overlay"):
-        return "the lab needs overlayfs, which this machine's kernel does not have"
-    if not Path("/proc/self/ns/net").exists() or not Path("/proc/self/ns/cgroup").exists():
-        return "the lab needs network and cgroup namespaces, which this machine's kernel does not have"
-    return None
+    return _kernel_lacks()
+
+
+def could_run() -> bool:
+    """Whether only root or tools are wanting, which can be had, and not the kernel."""
+    return _kernel_lacks() is None
 
 
 def require() -> None:
@@ -60,7 +64,13 @@ def require() -> None:
     raise Usage(reason)
 
 
-def _loads(module: str) -> bool:
-    from .shell import run
-
-    return shutil.which("modprobe") is not None and run(["modprobe", module], check=False).returncode == 0
+def _kernel_lacks() -> str | None:
+    if os.geteuid() != 0 or missing_packages():
+        return None  # cannot be tried
+    if run([*NAMESPACES, "true"], check=False).returncode:
+        return "the lab needs namespaces that this machine does not give to root (is it a container?)"
+    script = f"mount -t tmpfs lab {PROBE} && cd {PROBE} && mkdir a b c d && {OVERLAY}"
+    PROBE.mkdir(parents=True, exist_ok=True)
+    if run([*NAMESPACES, "sh", "-c", script], check=False).returncode:
+        return "the lab needs overlayfs, which this machine's kernel does not give"
+    return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import Usage
 from .shell import run
 
+RELEASES = ("bookworm", "trixie")
 COMPONENTS = ("main", "contrib", "non-free", "non-free-firmware")
 APT = Path("/etc/apt")
 SOURCES_VARIABLE = "GPU_PROVISION_LAB_SOURCES"
@@ -41,6 +41,7 @@ def for_release(release: str, *, etc: Path = APT, os_release: Path = Path("/etc/
     Raises Usage where there are none.
     """
     named = os.environ.get(SOURCES_VARIABLE)
+    codenames = RELEASES if named else _debian(os_release)
     if named:
         found = read_text(Path(named).read_text())
     else:
@@ -52,9 +53,9 @@ def for_release(release: str, *, etc: Path = APT, os_release: Path = Path("/etc/
     sources: list[Source] = []
     for uri, suite, components, signed_by in found:
         match = re.fullmatch(r"([a-z]+)(-updates|-security|/updates)?", suite)
-        if not match or "main" not in components or (signed_by and "debian-archive" not in signed_by):
+        if not match or match[1] not in codenames or "main" not in components:
             continue
-        if not named and match[1] != _codename(os_release):
+        if signed_by and "debian-archive" not in signed_by:
             continue
         source = Source(uri.rstrip("/"), release + (match[2] or "").replace("/updates", "-security"))
         if source not in sources:
@@ -133,8 +134,9 @@ def certificates() -> Path | None:
     return None
 
 
-def _codename(os_release: Path) -> str:
-    for line in os_release.read_text().splitlines():
-        if line.startswith("VERSION_CODENAME="):
-            return "".join(shlex.split(line.partition("=")[2]))
-    return ""
+def _debian(os_release: Path) -> tuple[str, ...]:
+    """The code name of this machine's release where it is Debian; other archives do not serve."""
+    fields = dict(line.split("=", 1) for line in os_release.read_text().splitlines() if "=" in line)
+    if fields.get("ID", "").strip("\"'") != "debian":
+        return ()
+    return (fields.get("VERSION_CODENAME", "").strip("\"'"),)

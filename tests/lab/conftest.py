@@ -1,0 +1,69 @@
+"""What lab tests share: hosts, and the tier's being skipped, with the reason, where it cannot run."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING
+
+import pytest
+
+from provision import lab
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from provision.lab import LabHost
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips the tier where the machine cannot run a lab. With CI set only the kernel is an excuse: root and
+    tools are the CI's own to provide, and a tier that is silently left out proves nothing.
+    """
+    reason = lab.can_run()
+    if reason is None:
+        return
+    if os.environ.get("CI") and lab.could_run():
+        raise pytest.UsageError(f"CI must run the lab tests: {reason}")
+    for item in items:
+        if item.path.is_relative_to(__file__.rpartition("/")[0]):
+            item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture(scope="module")
+def lab_up() -> Iterator[Callable[..., LabHost]]:
+    """Makes hosts for the tests of one module, of names that nobody else has; takes them down after it."""
+    names: list[str] = []
+
+    def up(*, release: str = "bookworm", gpus: str | None = None) -> LabHost:
+        name = f"t-{secrets.token_hex(3)}"
+        names.append(name)
+        return lab.up(name, release=release, gpus=gpus)
+
+    yield up
+    for name in filter(lab.find, names):
+        lab.down(name)
+
+
+@pytest.fixture(scope="module")
+def lab_host(lab_up: Callable[..., LabHost]) -> LabHost:
+    """One host with two A100s, for the tests of one module."""
+    return lab_up()
+
+
+@pytest.fixture
+def own_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Another lab beside the machine's, to be taken down whole. It borrows the machine's base roots."""
+    from provision.lab import base
+    from provision.lab.place import place
+    from provision.lab.sources import RELEASES
+
+    roots = [base.ensure(place(), release) for release in RELEASES]
+    state = tmp_path / "lab"
+    (state / "base").mkdir(parents=True)
+    for root in roots:
+        (state / "base" / root.name).symlink_to(root)
+    monkeypatch.setenv("GPU_PROVISION_LAB", str(state))
+    yield state
+    lab.down_all()
