@@ -6,7 +6,6 @@ file or message. Which host key is right is OpenSSH's to say, before the passwor
 
 from __future__ import annotations
 
-import io
 import re
 import shlex
 from dataclasses import replace
@@ -140,24 +139,19 @@ def _proxy(target: Target, way: dict[str, str]) -> str | None:
 def _install(connection: Any, target: Target, key: str) -> str:
     """Run the installing program. Returns the file that the key is in now."""
     import paramiko
-    from invoke.exceptions import UnexpectedExit
+    from invoke.exceptions import CommandTimedOut
 
     try:
         with connection:
-            done = connection.run(
-                f"sh -c {shlex.quote(SCRIPT)}",
-                hide=True,
-                in_stream=io.StringIO(f"{key}\n"),
-                timeout=SECONDS,
-                warn=True,
-            )
+            command = shlex.join(["sh", "-c", SCRIPT, "sh", key])
+            done = connection.run(command, hide=True, in_stream=False, timeout=SECONDS, warn=True)
     except paramiko.AuthenticationException as e:
         raise Unreached(
             f"the password was refused for {connection.user}",
             host=target.name,
             do="is it that account's password?",
         ) from e
-    except (paramiko.SSHException, OSError, EOFError, UnexpectedExit) as e:
+    except (paramiko.SSHException, OSError, EOFError, CommandTimedOut) as e:
         raise Unreached(
             f"the login with a password failed: {str(e) or type(e).__name__}", host=target.name
         ) from e

@@ -5,12 +5,12 @@ It runs as the account that logs in, before anything of ours is on the host: sh 
 
 from __future__ import annotations
 
-# The key comes on standard input. StrictModes (sshd_config(5)) ignores keys below a home that others may
+# The key is its argument. StrictModes (sshd_config(5)) ignores keys below a home that others may
 # write to, which is why modes are tightened on the way; nothing is ever loosened.
 SCRIPT = r"""
 set -eu
 umask 077
-IFS= read -r key
+key=$1
 blob=$(printf '%s\n' "$key" | cut -d' ' -f2)
 me=$(id -un)
 entry=$(getent passwd "$me" 2>/dev/null || grep "^$me:" /etc/passwd)
