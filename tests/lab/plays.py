@@ -41,7 +41,7 @@ class Play:
         self.process.communicate()
 
     def result(self) -> dict[str, Any]:
-        """What the task registered. Raises AssertionError with Ansible's output where it registered nothing."""
+        """What the task registered. AssertionError has Ansible's output where it registered nothing."""
         output, _ = self.process.communicate(timeout=240)
         assert self.answer.exists(), output
         document = json.loads(self.answer.read_text())

@@ -11,30 +11,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from plays import STATE, Controller, wait_for
 
-from provision import lab
 from provision.transport import ssh
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from provision.lab import LabHost
 
 DROP_IN = "etc/ssh/sshd_config.d/00-test.conf"
 LOCKED = "PasswordAuthentication no\nKbdInteractiveAuthentication no\n"
 # It lets nobody in, and sshd -t finds nothing wrong with it.
 SHUT = "AllowUsers nobody-of-this-name\n"
 
-pytestmark = pytest.mark.skipif(lab.can_run() is not None, reason=str(lab.can_run()))
-
-
-@pytest.fixture(scope="module")
-def machine() -> Iterator[lab.LabHost]:
-    host = lab.up("commit-confirm")
-    yield host
-    lab.down(host.name)
-
 
 @pytest.fixture
-def control(machine: lab.LabHost, tmp_path: Path) -> Iterator[Controller]:
-    controller = Controller(tmp_path, machine)
+def control(lab_host: LabHost, tmp_path: Path) -> Iterator[Controller]:
+    controller = Controller(tmp_path, lab_host)
     before = controller.shell(
         "cat /etc/ssh/sshd_config /etc/ssh/sshd_config.d/* 2>/dev/null; ls -A /etc/ssh/*.d"
     )
@@ -105,10 +97,10 @@ def test_passwords_that_stay_open_are_no_success(control: Controller) -> None:
     assert "still offers password" in told["msg"]
 
 
-def test_no_key_no_change(machine: lab.LabHost, control: Controller, tmp_path: Path) -> None:
+def test_no_key_no_change(lab_host: LabHost, control: Controller, tmp_path: Path) -> None:
     """The play itself gets in over a connection that stands; a fresh login does not."""
     control.shell("mv /root/.ssh/authorized_keys /root/.ssh/aside")
-    root = machine.root / "root/.ssh"
+    root = lab_host.root / "root/.ssh"
     try:
         (root / "aside").rename(root / "authorized_keys")
         play = control.start(change())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import pytest
 from plays import wait_for
 
-from provision import lab
 from provision.access import fresh
 from provision.access.door import door_to
 from provision.access.first_contact import first_contact
@@ -19,12 +18,10 @@ from provision.transport import ssh
 from provision.transport.explain import ChangedHostKey, UnknownHostKey
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
+    from provision.lab import LabHost
     from provision.transport.target import Target
-
-pytestmark = pytest.mark.skipif(lab.can_run() is not None, reason=str(lab.can_run()))
 
 PASSWORD = "correct horse 'battery\" $taple"
 
@@ -32,7 +29,7 @@ PASSWORD = "correct horse 'battery\" $taple"
 class Rented:
     """A host as a provider hands it over. `admin` is how the lab itself gets in, by a key of its own."""
 
-    def __init__(self, host: lab.LabHost, folder: Path) -> None:
+    def __init__(self, host: LabHost, folder: Path) -> None:
         self.host, self.folder = host, folder
         self.key = folder / "id_ed25519"
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(self.key)], check=True)
@@ -51,17 +48,10 @@ class Rented:
         return first_contact(self.target(user), password, own_key(self.target(user)))
 
 
-@pytest.fixture(scope="module")
-def machine() -> Iterator[lab.LabHost]:
-    host = lab.up("first-contact")
-    yield host
-    lab.down(host.name)
-
-
 @pytest.fixture
-def rented(machine: lab.LabHost, tmp_path: Path) -> Rented:
+def rented(lab_host: LabHost, tmp_path: Path) -> Rented:
     """Passwords are open, the lab's own key has its place outside the homes, and bob has sudo."""
-    made = Rented(machine, tmp_path)
+    made = Rented(lab_host, tmp_path)
     config = "PermitRootLogin yes\\nPasswordAuthentication yes\\nAuthorizedKeysFile .ssh/authorized_keys"
     made.shell(
         "mkdir -p /etc/ssh/lab && cp -n /root/.ssh/authorized_keys /etc/ssh/lab/root 2>/dev/null; "
@@ -70,7 +60,7 @@ def rented(machine: lab.LabHost, tmp_path: Path) -> Rented:
         "rm -rf /root/.ssh /etc/ssh/keys; chmod 700 /root; "
         f"chpasswd <<'END' && systemctl reload ssh.service\nroot:{PASSWORD}\nbob:{PASSWORD}\nEND"
     )
-    wait_for(lambda: fresh.login(door_to(machine.target())).holds, 10, "sshd listens again")
+    wait_for(lambda: fresh.login(door_to(lab_host.target())).holds, 10, "sshd listens again")
     return made
 
 
