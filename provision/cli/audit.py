@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -69,21 +67,12 @@ def _live(hosts: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judg
 
 
 def _recorded(files: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judgement, ...]]:
-    from provision.recording.model import Recording, RecordingError
     from provision.runs.look import judge
 
+    from .saved import load
+
     profile = _profile(options)
-    judged = []
-    for file in files:
-        try:
-            text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-            recording = Recording.from_json(text)
-        except OSError as e:
-            raise Usage(f"{file}: {e.strerror}") from e
-        except (RecordingError, UnicodeDecodeError) as e:
-            raise Usage(f"{file} is no recording: {e}") from e
-        judged.append(judge(recording, profile).judgement)
-    return profile.name, tuple(judged)
+    return profile.name, tuple(judge(load(file), profile).judgement for file in files)
 
 
 def _profile(options: HostOptions) -> Profile:

@@ -170,7 +170,7 @@ def _header(lines: list[str]) -> tuple[_Header | Unknown, int]:
     labels = tuple(joined.split())
     for label in labels:
         if _GLUED.search(label) or not re.fullmatch(r"[A-Za-z][\w.-]*", label) or _LINK.fullmatch(label):
-            return _malformed(f"the header has {label!r} where one device should stand"), 0
+            return _malformed(f"the header has {label!r} where one device should stand: {quote(joined)}"), 0
     if len(set(labels)) != len(labels):
         return _malformed("the header names a device twice"), 0
     return _Header(labels, tuple(sorted(columns, key=lambda column: column[1]))), end
