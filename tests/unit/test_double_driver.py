@@ -275,9 +275,8 @@ def test_daemon_without_a_driver_fails_in_the_real_words(
 ) -> None:
     made = host("T4")
     assert daemon.main(made.world, []) == 1
-    assert (
-        capsys.readouterr().err == "nvidia-persistenced failed to initialize. Check syslog for more details.\n"
-    )
+    says = "nvidia-persistenced failed to initialize. Check syslog for more details.\n"
+    assert capsys.readouterr().err == says
     assert daemon.main(made.world, ["--sideways"]) == 1
 
 
@@ -307,8 +306,18 @@ def test_programs_come_and_go_with_the_packages(host: Callable[[str], Host]) -> 
     assert programs(made.root)[smi] == "/usr/lib/gpu-double/bin/nvidia-smi"
     assert programs(made.root)["usr/bin/nvidia-smi"] is None
     assert not sync.sync(made.world)
+    # Directories go only where no package has them.
+    listed = made.root / "var/lib/dpkg/info/nvidia-alternative.list"
+    listed.parent.mkdir(parents=True)
+    listed.write_text("/.\n/usr\n/usr/lib\n/usr/lib/nvidia\n/usr/lib/nvidia/current\n")
     put_aside.unlink()
     assert sync.sync(made.world)
+    assert (made.root / "usr/lib/nvidia/current").is_dir()
+    put_aside.write_text("the package's")
+    sync.sync(made.world)
+    put_aside.unlink()
+    listed.write_text("/.\n/usr\n/usr/lib\n")
+    sync.sync(made.world)
     assert not (made.root / "usr/lib/nvidia").exists()
 
 

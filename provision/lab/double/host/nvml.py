@@ -76,8 +76,9 @@ def need_handles(gpus: list[Gpu]) -> None:
 
 
 def load_as_nvml_does(world: World) -> None:
-    """NVML runs nvidia-modprobe, where that is installed, before it gives up, and that runs `modprobe nvidia`.
-    It is setuid root; the double is not: this does something for root alone.
+    """NVML runs nvidia-modprobe, where that is installed, before it gives up; that runs `modprobe nvidia`.
+
+    It is setuid root; the double is not, so this does something for root alone.
     """
     if os.geteuid() != 0 or not (world.root / "usr/bin/nvidia-modprobe").exists():
         return

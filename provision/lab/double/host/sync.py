@@ -46,11 +46,20 @@ def sync(world: World) -> bool:
             changed = True
         elif is_ours and not (world.root / aside(path)).exists():
             here.unlink()
-            with contextlib.suppress(OSError):
-                here.parent.rmdir()
-                here.parent.parent.rmdir()
+            _leave(world, here.parent)
             changed = True
     return changed
+
+
+def _leave(world: World, directory: Path) -> None:
+    """Remove directories that dpkg left behind only because the double's program was still in them."""
+    name = f"/{directory.relative_to(world.root)}"
+    lists = (world.root / "var/lib/dpkg/info").glob("*.list")
+    if any(name in file.read_text().splitlines() for file in lists):
+        return
+    with contextlib.suppress(OSError):
+        directory.rmdir()
+        _leave(world, directory.parent)
 
 
 def after_dpkg(world: World) -> int:
