@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import network, sources
@@ -15,7 +16,6 @@ from .sources import RELEASES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from .place import Place
 
@@ -30,6 +30,7 @@ PACKAGES = (
 # Where hosts have the compiler cache that they share. It makes the second host's build of a kernel module
 # cheap: DKMS really builds there, and gets the object files of equal inputs from the cache.
 COMPILER_CACHE = "/var/cache/ccache"
+COMPILER = Path(__file__).with_name("compiler.sh")
 
 # Runs on the new root ($1), outside of it. What differs from host to host is taken out: the lab makes it per
 # host. The compiler links come before /usr/bin in every PATH that Debian sets (login, sudo, services, dpkg).
@@ -39,8 +40,9 @@ rm -f "$root"/etc/ssh/ssh_host_*
 : > "$root/etc/machine-id"
 rm -f "$root/var/lib/dbus/machine-id" "$root/etc/apt/apt.conf.d/99mmdebstrap"
 rm -f "$root"/var/cache/apt/archives/*.deb
+install -m 755 "$2" "$root/usr/local/lib/lab-compiler"
 for compiler in "$root"/usr/lib/ccache/*; do
-    ln -s /usr/bin/ccache "$root/usr/local/bin/${{compiler##*/}}"
+    ln -s ../lib/lab-compiler "$root/usr/local/bin/${{compiler##*/}}"
 done
 mkdir "$root{COMPILER_CACHE}"
 cat > "$root/etc/ccache.conf" <<'END'
@@ -102,7 +104,7 @@ def _recipe(release: str) -> dict[str, object]:
         "sources": [source.line() for source in archive],
         "apt": sources.apt_settings(),
         "customize": CUSTOMIZE,
-        "form": 1,
+        "compiler": COMPILER.read_text(),
     }
 
 
@@ -125,7 +127,7 @@ def _build(
             "mmdebstrap", "--quiet", "--mode=root", "--format=directory", "--variant=important",
             f"--include={','.join(PACKAGES)}", "--skip=cleanup/apt",
             f"--aptopt={settings}",
-            f"--customize-hook=sh '{work / 'customize'}' \"$1\"",
+            f"--customize-hook=sh '{work / 'customize'}' \"$1\" '{COMPILER}'",
             release, build, *(source.line(KEYRING) for source in archive),
         ]
     )  # fmt: skip
