@@ -129,5 +129,4 @@ def test_what_hangs_is_named_and_not_asked_again(stuck: Path) -> None:
     assert why.raw["left_behind"][0]["pid"] == left[0]
     assert second.answer("uname").rc == 0
     for recording in (first, second):
-        trouble = Facts(recording).smi_trouble
-        assert getattr(trouble, "trouble", None) is SmiTrouble.HANG
+        assert Facts(recording).smi_trouble is SmiTrouble.HANG

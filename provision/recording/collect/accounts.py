@@ -73,8 +73,8 @@ def _sudo(user: str) -> "Dict[str, Any]":
         if rule and re.match(r"\s*(?:root|ALL)\b", rule.group(1)):
             commands += 1
             if re.search(r"(?:^|[\s,:])ALL\s*(?:,|$)", rule.group(2)):
-                free = "NOPASSWD:" in rule.group(2) or (level == "nopasswd")
-                level = "nopasswd" if free else "passwd"
+                # The last rule that matches is the one that holds (sudoers(5)).
+                level = "nopasswd" if "NOPASSWD:" in rule.group(2) else "passwd"
     if own and said.get("rc") and level == "none":
         # `sudo -n -l` ends with an error for one who has rights but would have to give a password.
         return {"sudo": "passwd" if "password is required" in said.get("stderr", "") else "none"}

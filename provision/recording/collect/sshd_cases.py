@@ -25,7 +25,10 @@ def _representative(pattern: str) -> "Optional[str]":
         if number(bits) != len(packed) * 8:
             packed[-1] |= 1
         return socket.inet_ntop(family, bytes(packed))
-    return pattern.replace("*", "1").replace("?", "1")
+    text = pattern.replace("*", "1").replace("?", "1")
+    if re.match(r"[\d.]+$", text) and text.count(".") in (1, 2):
+        text += ".1" * (3 - text.count("."))  # `10.*` stands for whole addresses
+    return text
 
 
 def _match_criteria(files: "List[Dict[str, Any]]") -> "Dict[str, List[str]]":
