@@ -86,12 +86,12 @@ def options(world: World, name: str) -> dict[str, str]:
     return found
 
 
-def modprobe(world: World, args: list[str]) -> int:
+def modprobe(world: World, args: list[str], *, silent: bool = False) -> int:
     names = [arg for arg in args if not arg.startswith("-") and "=" not in arg]
     flags = {arg.partition("=")[0] for arg in args if arg.startswith("-")}
     if not names or flags & ASKS or not all(modules.OURS.match(name) for name in names):
         return real("modprobe", args)
-    quiet, removing = bool(flags & {"-q", "--quiet"}), bool(flags & {"-r", "--remove"})
+    quiet, removing = silent or bool(flags & {"-q", "--quiet"}), bool(flags & {"-r", "--remove"})
     plain = bool(flags & {"-i", "--ignore-install", "--ignore-remove"})
     every = names if flags & {"-a", "--all"} or removing else names[:1]
     given = dict(arg.split("=", 1) for arg in args if not arg.startswith("-") and "=" in arg)
@@ -101,9 +101,13 @@ def modprobe(world: World, args: list[str]) -> int:
         command = None if plain else _command(world, "remove" if removing else "install", name)
         if command is not None:
             line = " ".join(f"{key}={value}" for key, value in given.items())
-            code = subprocess.run(
-                ["/bin/sh", "-c", command], env={**os.environ, "CMDLINE_OPTS": line}, check=False
-            ).returncode
+            said = subprocess.run(
+                ["/bin/sh", "-c", command],
+                env={**os.environ, "CMDLINE_OPTS": line},
+                capture_output=silent,
+                check=False,
+            )
+            code = said.returncode
         else:
             code = _one(world, name, given, removing=removing, quiet=quiet)
         if code:

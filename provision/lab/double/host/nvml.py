@@ -78,11 +78,12 @@ def need_handles(gpus: list[Gpu]) -> None:
 def load_as_nvml_does(world: World) -> None:
     """NVML runs nvidia-modprobe, where that is installed, before it gives up; that runs `modprobe nvidia`.
 
-    It is setuid root; the double is not, so this does something for root alone.
+    It is setuid root; the double is not, so this does something for root alone. What modprobe says is thrown
+    away, as there.
     """
     if os.geteuid() != 0 or not (world.root / "usr/bin/nvidia-modprobe").exists():
         return
-    kmod.modprobe(world, ["-q", "nvidia"])
+    kmod.modprobe(world, ["nvidia"], silent=True)
 
 
 def hang() -> None:
