@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from .card_rules import known_version, knows
@@ -35,7 +36,8 @@ def answer(q: Question, c: Candidate) -> Stack:
         pin_by=names.pin_by,
         main=names.main,
         support=state.says if state else "",
-        never_mixed=_never_mixed(q, c),
+        move_together=_patterns(q, c, "move_together"),
+        never_mixed=_patterns(q, c, "never_mixed"),
     )
     return Stack(
         satisfiable=True,
@@ -80,7 +82,13 @@ def _pin(q: Question, c: Candidate) -> tuple[str, ...]:
     return names.pin
 
 
-def _never_mixed(q: Question, c: Candidate) -> tuple[str, ...]:
+def _patterns(q: Question, c: Candidate, table: str) -> tuple[str, ...]:
+    """Patterns of packages for the driver's source, but for those that would forbid its own."""
+    assert c.names is not None
     family = q.catalog.distributions[c.os].family
-    rows = q.catalog.raw["packages"]["never_mixed"]
-    return tuple(p for r in rows if r["source"] == c.source and family in r["family"] for p in r["patterns"])
+    rows = q.catalog.raw["packages"][table]
+    found = [p for r in rows if r["source"] == c.source and family in r["family"] for p in r["patterns"]]
+    if table == "never_mixed":
+        own = c.names.lockstep
+        found = [p for p in found if not any(fnmatchcase(name, p) for name in own)]
+    return tuple(found)

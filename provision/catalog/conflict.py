@@ -44,7 +44,8 @@ def _explain(q: Question, demands: Sequence[str]) -> Conflict:
     says = list(dict.fromkeys(f.words() for f in facts))
     if q.archive is not None and q.os_label in demands:
         says.append(offered(q))
-    sources = list(dict.fromkeys(s for f in facts for s in f.source))
+    # A demand is a source only where nothing stands behind the conflict but demands.
+    sources = [s for s in dict.fromkeys(s for f in facts for s in f.source) if s != "caller"] or ["caller"]
     return Conflict(
         demands=tuple(demands),
         says="; ".join(says),

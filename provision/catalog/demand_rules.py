@@ -45,9 +45,15 @@ def demand_rules(q: Question) -> Iterator[Rule]:
 
 
 def _rule(
-    name: str, stage: str, says: str, holds: Callable[[Candidate], bool], owner: str, relax: str
+    name: str,
+    stage: str,
+    says: str,
+    holds: Callable[[Candidate], bool],
+    owner: str,
+    relax: str,
+    source: str = "caller",
 ) -> Rule:
-    return Rule(name, stage, lambda: says, (), holds, owner, relax)
+    return Rule(name, stage, lambda: says, (source,), holds, owner, relax)
 
 
 def _source(q: Question) -> Iterator[Rule]:
@@ -58,7 +64,7 @@ def _source(q: Question) -> Iterator[Rule]:
         kept = q.archive.installed
         owner = demands.labels.get("source", f"--source auto (the host has {kept}'s packages)")
         says = f"the host already has driver packages of {kept}"
-        yield _rule("source", "source", says, lambda c: c.source == kept, owner, relax)
+        yield _rule("source", "source", says, lambda c: c.source == kept, owner, relax, "host_driver")
     elif wanted == "rhel":
         yield _rule(
             "source",
@@ -67,6 +73,7 @@ def _source(q: Question) -> Iterator[Rule]:
             lambda c: c.source == "nvidia" and q.catalog.distributions[c.os].family == "rhel",
             demands.label("source"),
             relax,
+            "km620",
         )
     elif wanted != "auto":
         says = f"the driver comes from {wanted}"

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .card_rules import known_version, knows
-from .compatibility import floor, wanted_driver
+from .catalog_rules import debian_library
+from .compatibility import floor, toolkits, wanted_driver
+from .libraries import fabric_manager_row
 from .numbers import major
 from .stack import Reason
 from .support import support
@@ -20,7 +22,14 @@ _TYPES = {"LTS": "long-term", "PB": "production", "NFB": "new-feature", "DEV": "
 
 def reasons(q: Question, c: Candidate, minimum: str) -> tuple[Reason, ...]:
     """One reason for each choice, in the order in which a person would ask."""
-    made = (*_source(q, c), *_driver(q, c, minimum), *_modules(q, c), *_cuda(q, c), *_libraries(q, c))
+    made = (
+        *_source(q, c),
+        *_driver(q, c, minimum),
+        *_modules(q, c),
+        *_cuda(q, c),
+        *_libraries(q, c),
+        *_beside(q, c),
+    )
     return tuple(Reason(about, says, q.catalog.says(keys)) for about, says, keys in made)
 
 
@@ -66,7 +75,7 @@ def _driver(q: Question, c: Candidate, minimum: str) -> _Made:
         yield (
             "driver.version",
             f"{version}: the newest release that the host's archives hold whole for {c.modules} modules",
-            (),
+            ("host_archives",),
         )
     elif version is None:
         yield (
@@ -107,9 +116,10 @@ def _modules(q: Question, c: Candidate) -> _Made:
 def _cuda(q: Question, c: Candidate) -> _Made:
     if not c.cuda:
         if q.demands.cuda is None:
-            yield "cuda.version", "no toolkit that the repository holds serves these GPUs", ()
+            place = q.catalog.distributions[c.os]
+            yield "cuda.version", "no toolkit that the repository holds serves these GPUs", place.source
         return
-    row = q.catalog.branches[c.branch]
+    q.catalog.branches[c.branch]
     for gpu in q.cards:
         last = q.catalog.capabilities[gpu.cc].last_cuda if gpu.cc else None
         if last:
@@ -119,29 +129,51 @@ def _cuda(q: Question, c: Candidate) -> _Made:
                 q.catalog.capabilities[gpu.cc or ""].source,
             )
     for version in c.cuda:
-        asked = ", as asked for" if q.demands.cuda else ", the newest that fits"
-        wanted = wanted_driver(q.catalog, version)
-        lowest = floor(q.catalog, version)
-        if c.compatibility == "native":
-            needs = f"it asks for a driver from {wanted} on" if wanted else "no minimum is published for it"
-            says = f"CUDA {version}{asked}: R{c.branch} runs CUDA up to {row.max_cuda} by itself; {needs}"
-        elif c.compatibility == "minor" and lowest:
-            says = f"CUDA {version}{asked}: runs by minor-version compatibility from driver {lowest.min} on"
-        else:
-            says = f"CUDA {version}{asked}: runs with forward-compatibility packages"
-        keys = q.catalog.toolkits[-1].source if wanted is None else ("cuda_rn",)
-        yield "cuda.version", says, tuple(dict.fromkeys((*row.source, *keys)))
+        yield "cuda.version", *_toolkit(q, c, version)
+
+
+def _toolkit(q: Question, c: Candidate, version: str) -> tuple[str, tuple[str, ...]]:
+    row = q.catalog.branches[c.branch]
+    asked = ", as asked for" if q.demands.cuda else ", the newest that fits"
+    own = toolkits(q.catalog, version)[0].source
+    wanted, lowest = wanted_driver(q.catalog, version), floor(q.catalog, version)
+    if c.compatibility == "native":
+        needs = f"it asks for a driver from {wanted} on" if wanted else "no minimum is published for it"
+        says = f"CUDA {version}{asked}: R{c.branch} runs CUDA up to {row.max_cuda} by itself; {needs}"
+        return says, tuple(dict.fromkeys((*own, *row.source)))
+    if c.compatibility == "minor" and lowest:
+        says = f"CUDA {version}{asked}: runs by minor-version compatibility from driver {lowest.min} on"
+        return says, (*lowest.source, *(s for s in own if s not in lowest.source))
+    return f"CUDA {version}{asked}: runs with forward-compatibility packages", ("fwd", *own)
 
 
 def _libraries(q: Question, c: Candidate) -> _Made:
-    if c.cudnn:
-        asked = ", as asked for" if q.demands.cudnn else ""
-        says = f"cuDNN {c.cudnn}{asked}: the newest known for CUDA {major(c.cuda[0])} that serves {_kinds(q)}"
-        yield "cudnn.version", says, ("cudnn_sm", "pypi_cudnn")
-    if c.nccl:
-        asked = ", as asked for" if q.demands.nccl else ""
-        yield (
-            "nccl.version",
-            f"NCCL {c.nccl}{asked}: the newest known build for CUDA {major(c.cuda[0])}",
-            ("pypi_nccl",),
+    own = debian_library(q, c.os) if c.toolkit_source == "debian" else None
+    for name, title, version, keys in (
+        ("cudnn", "cuDNN", c.cudnn, ("cudnn_sm", "pypi_cudnn")),
+        ("nccl", "NCCL", c.nccl, ("pypi_nccl",)),
+    ):
+        if version is None:
+            continue
+        if own:
+            says = f"{title} {version}: the one of {q.catalog.distributions[c.os].name}'s archive"
+            yield f"{name}.version", says, tuple(own["from"])
+        else:
+            asked = ", as asked for" if getattr(q.demands, name) else ""
+            says = f"{title} {version}{asked}: the newest known for CUDA {major(c.cuda[0])} and {_kinds(q)}"
+            yield f"{name}.version", says, keys
+
+
+def _beside(q: Question, c: Candidate) -> _Made:
+    asked = (
+        "as asked for" if q.demands.container_toolkit else "the newest series; it depends on no driver branch"
+    )
+    yield "container_toolkit.version", f"four packages of one release that move together, {asked}", ("ctk",)
+    row = fabric_manager_row(q, c)
+    if q.demands.nvswitch and row is not None:
+        tie = (
+            "a release of its own"
+            if "standalone" in row
+            else "exactly the driver's version, in its transaction"
         )
+        yield "fabric_manager.version", f"the host has NVSwitches: {tie}", tuple(row["from"])

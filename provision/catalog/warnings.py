@@ -50,7 +50,7 @@ def _toolkit(q: Question, c: Candidate) -> _Made:
         yield (
             "no-toolkit",
             "no toolkit of these repositories serves the GPUs on this distribution: use containers",
-            (),
+            q.catalog.distributions[c.os].source,
         )
     if c.compatibility == "minor":
         says = (
@@ -95,9 +95,14 @@ def _update(q: Question, c: Candidate, version: str) -> _Made:
 
 
 def _releases(q: Question, c: Candidate) -> _Made:
-    version, newest = known_version(c, q), q.catalog.branches[c.branch].newest
+    row = q.catalog.branches[c.branch]
+    version, newest = known_version(c, q), row.newest
     if version and newest and above(version, newest):
-        yield "unlisted", f"{version} is newer than any release of R{c.branch} in the catalog ({newest})", ()
+        yield (
+            "unlisted",
+            f"{version} is newer than any release of R{c.branch} in the catalog ({newest})",
+            row.source,
+        )
     if c.release is not None and c.names is not None and q.archive is not None:
         offers = q.archive.of(c.names.main, c.source or "")
         ahead = [
@@ -105,7 +110,7 @@ def _releases(q: Question, c: Candidate) -> _Made:
         ]
         for offered in ahead:
             says = f"{c.names.main} {offered} is there, but not the whole set in that version"
-            yield "older-release", says, ()
+            yield "older-release", says, ("host_archives",)
 
 
 def _fabric(q: Question, c: Candidate) -> _Made:

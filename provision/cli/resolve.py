@@ -118,6 +118,10 @@ def _show(stack: Stack, title: str) -> None:
     for cells in _parts(stack):
         table.add_row(*cells)
     console.print(table)
+    if stack.driver:
+        console.print(f"moves together: {' '.join(stack.driver.move_together)}", markup=False)
+        console.print(f"never beside it: {' '.join(stack.driver.never_mixed)}", markup=False)
+        console.print()
     notes = _Notes()
     for warning in stack.warnings:
         console.print(f"[yellow]warning[/] ({warning.kind}): ", end="")

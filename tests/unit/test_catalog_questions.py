@@ -31,7 +31,7 @@ def test_question(question: dict[str, Any]) -> None:
     if "conflicts" in want:
         assert not stack.satisfiable
         assert {frozenset(c.demands) for c in stack.conflicts} == {frozenset(c) for c in want["conflicts"]}
-        assert all(c.says and c.relax for c in stack.conflicts)
+        assert all(c.says and c.relax and c.source for c in stack.conflicts)
         return
     assert stack.satisfiable, stack.conflicts
     kinds = {w.kind for w in stack.warnings}
@@ -40,6 +40,7 @@ def test_question(question: dict[str, Any]) -> None:
     if warned is not None:
         assert set(warned) <= kinds if warned else not kinds
     assert not unwanted & kinds
+    assert all(told.source for told in (*stack.reasons, *stack.warnings)), "everything said has a source"
     seen = _flat(stack)
     assert {key: seen[key] for key in want} == want
 
