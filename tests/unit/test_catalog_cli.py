@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
+import provision.report
 from provision.catalog.stack import SCHEMA, Stack
 
+SCHEMA_FILE = Path(provision.report.__file__).with_name("schemas") / "stack-1.json"
 ON = ("--on", "2026-11-30")
 
 
@@ -47,6 +51,22 @@ def test_json_is_the_contracts_document() -> None:
     assert found["fabric_manager"] is None
     assert {"about", "says", "source"} == set(found["reasons"][0])
     assert Stack.from_dict(found).as_dict() == found
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--gpu", "A100", "--os", "ubuntu24.04", "--cuda", "13.0", "--cuda", "12.8"],
+        ["--gpu", "T4", "--os", "rhel10"],
+        ["--gpu", "V100", "--os", "debian13"],
+        ["--gpu", "V100", "--os", "debian12", "--source", "debian"],
+        ["--gpu", "V100", "--gpu", "B200", "--os", "debian12"],
+        ["--os", "rocky8", "--source", "rhel", "--driver", "580.95.05"],
+    ],
+)
+def test_the_published_schema_describes_it(arguments: list[str]) -> None:
+    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
+    jsonschema.validate(document(*arguments), schema)
 
 
 def test_a_conflict_ends_with_status_1() -> None:
