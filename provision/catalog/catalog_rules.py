@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from .card_rules import cudnn_range
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from .question import Question
+    from .tables import Catalog
 
 
 def catalog_rules(q: Question, places: Sequence[tuple[str, str]], sources: Sequence[str]) -> Iterator[Rule]:
@@ -84,27 +86,26 @@ def _released(c: Candidate, q: Question) -> bool:
     return first is None or first <= q.today.isoformat()
 
 
-def carried_branches(q: Question, os: str, arch: str, source: str) -> tuple[int, ...]:
+@lru_cache(maxsize=1024)
+def carried_branches(of: Catalog, os: str, arch: str, source: str) -> tuple[int, ...]:
     """The branches that a source holds for a distribution and architecture."""
     if source == "nvidia":
-        place = q.catalog.distributions[os]
+        place = of.distributions[os]
         if place.repo is None or arch not in place.arches:
             return ()
-        last = place.branch_last or max(q.catalog.branches)
+        last = place.branch_last or max(of.branches)
         # A developer driver is in no repository.
         return tuple(
-            b
-            for b, row in q.catalog.branches.items()
-            if place.branch_first <= b <= last and row.type != "DEV"
+            b for b, row in of.branches.items() if place.branch_first <= b <= last and row.type != "DEV"
         )
-    for archive in q.catalog.archives:
+    for archive in of.archives:
         if archive.origin == source and archive.os == os and arch in archive.arches:
             return archive.branches
     return ()
 
 
 def _carried(c: Candidate, q: Question) -> bool:
-    return c.branch in carried_branches(q, c.os, c.arch, c.source or "")
+    return c.branch in carried_branches(q.catalog, c.os, c.arch, c.source or "")
 
 
 def _carriers(q: Question, places: Sequence[tuple[str, str]], sources: Sequence[str]) -> str:
@@ -112,7 +113,7 @@ def _carriers(q: Question, places: Sequence[tuple[str, str]], sources: Sequence[
     for os, arch in places[:2]:
         place = q.catalog.distributions[os]
         for source in sources:
-            held = carried_branches(q, os, arch, source)
+            held = carried_branches(q.catalog, os, arch, source)
             if source == "nvidia":
                 bound = " (inferred)" if place.weak("branch_first", "branch_last") else ""
                 text = f"R{held[0]} to R{held[-1]}{bound}" if held else "nothing"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .card_rules import known_version
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from .rows import DriverPackages
+    from .tables import Catalog
 
 SOURCES = ("nvidia", "debian", "ubuntu")
 
@@ -89,13 +91,10 @@ class Space:
         here = q.archive if q.os_label in self.kept else None
         if here is not None and not here.knows(main_packages(q, at.os, source), source):
             here = None
-        for branch in sorted(q.catalog.branches, reverse=True):
-            for modules in ("open", "proprietary"):
-                c = replace(at, branch=branch, modules=modules)
-                c = replace(c, names=names_of(q, c))
-                for exact in self._releases(c, here is not None):
-                    if self._holds("driver", exact):
-                        yield exact
+        for c in drivers(q.catalog, at):
+            for exact in self._releases(c, here is not None):
+                if self._holds("driver", exact):
+                    yield exact
 
     def _releases(self, c: Candidate, known: bool) -> Iterator[Candidate]:
         """A driver with each release that the host's archives hold; without one where that is not known.
@@ -165,10 +164,21 @@ def releases_of(q: Question, library: str) -> tuple[str, ...]:
     return tuple(sorted(known, key=number, reverse=True))
 
 
-def names_of(q: Question, c: Candidate) -> DriverPackages | None:
+@lru_cache(maxsize=1024)
+def drivers(of: Catalog, at: Candidate) -> tuple[Candidate, ...]:
+    """Every branch with either flavour at a place and source, newest first, fitting or not."""
+    found = []
+    for branch in sorted(of.branches, reverse=True):
+        for modules in ("open", "proprietary"):
+            c = replace(at, branch=branch, modules=modules)
+            found.append(replace(c, names=names_of(of, c)))
+    return tuple(found)
+
+
+def names_of(of: Catalog, c: Candidate) -> DriverPackages | None:
     """The package names of a candidate's driver, filled in; None where there are none for it."""
-    place = q.catalog.distributions[c.os]
-    for row in q.catalog.driver_packages:
+    place = of.distributions[c.os]
+    for row in of.driver_packages:
         if (
             row.origin == c.source
             and row.modules == c.modules
