@@ -58,6 +58,7 @@ def redacted(recording: Recording) -> Recording:
     """The recording with host names, addresses (their networks stay networks), MAC addresses, GUIDs, UUIDs,
     serial numbers, mail addresses and user names replaced."""
     stand = _Stand()
+    host = f"host{stand.number('host', recording.host)}"
     known = {**_hosts(recording, stand), **_serials(recording, stand)}
     users = _users(recording, stand)
     everywhere = _any_of(known)
@@ -82,7 +83,6 @@ def redacted(recording: Recording) -> Recording:
         clean(item, elsewhere): clean(raw, about_people if item in _ABOUT_PEOPLE else elsewhere)
         for item, raw in recording.items.items()
     }
-    host = f"host{stand.number('host', recording.host)}"
     return Recording(host, recording.taken, recording.as_root, recording.seconds, items)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -294,3 +295,68 @@ def test_interrupting_leaves_no_master(host: LabHost, folder: Path) -> None:
     session.close()
     assert not path.exists()
     assert not session.alive()
+
+
+@pytest.mark.parametrize(
+    ("user", "become", "arguments", "as_root"),
+    [
+        ("root", False, [], True),
+        ("free", True, ["--check"], True),
+        ("plain", False, [], False),
+    ],
+)
+def test_roles_get_the_same_recording_over_their_own_connection(
+    users: LabHost, folder: Path, user: str, become: bool, arguments: list[str], as_root: bool
+) -> None:
+    checkout = Path(items.__file__).parents[2]
+    collections = folder / "collections"
+    place = collections / "ansible_collections" / "gpu_provision"
+    place.mkdir(parents=True, exist_ok=True)
+    if not (place / "host").exists():
+        (place / "host").symlink_to(checkout)
+    play = [
+        {
+            "hosts": "all",
+            "gather_facts": False,
+            "tasks": [
+                {"gpu_provision.host.recording": {}, "become": become, "register": "said"},
+                {
+                    "ansible.builtin.copy": {
+                        "content": "{{ {'recording': gpu_provision_recording, 'said': said} | to_json }}",
+                        "dest": str(folder / "answer.json"),
+                        "mode": "0600",
+                    },
+                    "delegate_to": "localhost",
+                    "vars": {"ansible_python_interpreter": sys.executable, "ansible_become": False},
+                    "check_mode": False,
+                },
+            ],
+        }
+    ]
+    (folder / "play.yml").write_text(json.dumps(play))
+    target = users.target()
+    variables = {
+        "ansible_host": target.address,
+        "ansible_user": user,
+        "ansible_ssh_private_key_file": target.identity,
+        "ansible_ssh_common_args": " ".join(f"-o {option}" for option in target.options),
+    }
+    inventory = {"all": {"hosts": {"h": variables, "localhost": {"ansible_connection": "local"}}}}
+    (folder / "hosts.json").write_text(json.dumps(inventory))
+    ansible = Path(sys.executable).parent / "ansible-playbook"
+    env = {"ANSIBLE_COLLECTIONS_PATH": str(collections), "ANSIBLE_HOME": str(folder / "home")}
+    done = subprocess.run(
+        [ansible, "-i", folder / "hosts.json", "-l", "h", *arguments, folder / "play.yml"],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer = json.loads((folder / "answer.json").read_text())
+    assert answer["said"]["changed"] is False
+    recording = answer["recording"]
+    assert (recording["schema"], recording["host"]) == ("gpu-provision/recording/1", "h")
+    assert recording["as_root"] is as_root
+    # Text of the host that looks like a template stays as it is.
+    assert recording["items"]["docker.info"]["argv"][-1] == "{{json .}}"
