@@ -169,7 +169,7 @@ POLICY: tuple[str, ...] = (
     *words("""
         datacenter-gpu-manager datacenter-gpu-manager-4-core datacenter-gpu-manager-4-cuda12
         datacenter-gpu-manager-4-cuda13 nsight-systems nsight-systems-cli nsight-compute docker.io
-        docker-ce docker-ce-cli containerd containerd.io dkms linux-image-amd64 linux-headers-amd64
+        docker-ce docker-ce-cli containerd dkms linux-image-amd64 linux-headers-amd64
         linux-image-arm64 linux-headers-arm64 linux-image-cloud-amd64 linux-headers-cloud-amd64
         linux-image-generic linux-headers-generic linux-generic linux-aws linux-azure linux-gcp
         linux-nvidia linux-perf linux-tools-generic openssh-server nftables ufw fail2ban
@@ -178,7 +178,7 @@ POLICY: tuple[str, ...] = (
         prometheus-node-exporter mokutil python3 python3-apt sudo
     """),
 )
-INSTALLED = "@installed:.*(?:nvidia|cuda|cudnn|nccl|nvlsm|nvsdm|datacenter-gpu|nsight)"
+INSTALLED = "@installed:.*(?:nvidia|cuda|cudnn|nccl|nvlsm|nvsdm|datacenter-gpu|nsight|docker|containerd|openssh-server$)"
 
 UNITS: tuple[str, ...] = words("""
     nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service nvidia-dcgm.service
