@@ -20,8 +20,10 @@ class Demands:
 
     `driver` is a branch (`580`) or a release (`580.95.05`). `cuda` lists toolkits (`13.0`), the first of
     which is the default one; None takes the best, an empty tuple none. `nvswitch` says whether the host
-    has NVSwitches (None: not known). `labels` are the words in which a conflict names a demand:
-    `{"cuda": "cuda_versions: [13.0]"}`; without one it is named as the command's option.
+    has NVSwitches (None: not known). `keep` prefers the driver that the host has to a better
+    one, as long as it is supported and serves what is asked for: an upgrade is made on purpose.
+    `labels` are the words in which a conflict names a demand: `{"cuda": "cuda_versions: [13.0]"}`; without
+    one it is named as the command's option.
     """
 
     driver: str | None = None
@@ -32,6 +34,7 @@ class Demands:
     modules: str = "auto"
     container_toolkit: str | None = None
     nvswitch: bool | None = None
+    keep: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

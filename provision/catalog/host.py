@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Usage
@@ -33,13 +34,16 @@ _DRIVER = (
     "nvidia-driver-cuda",
     "nvidia-kernel-common-",
 )
+# Only NVIDIA's repository has these names.
+_OF_NVIDIA = ("cuda-drivers", "nvidia-driver-pinning-", "nvidia-driver-cuda")
 _NVIDIA = ("nvidia.com/", "/cuda/repos/", "file:/var/cuda-repo-", "file:/var/nvidia-driver-local-repo-")
 
 
-def stack_for(facts: Facts, profile: Profile, today: date) -> Stack | Unknown:
+def stack_for(facts: Facts, profile: Profile, today: date, *, keep: bool = True) -> Stack | Unknown:
     """The matching set of one host, or Unknown with the reason why it cannot be told.
 
-    Raises Usage where a variable of the profile names something that does not exist.
+    With `keep` a driver that the host has is not replaced by a better one while it is supported and serves
+    the profile. Raises Usage where a variable of the profile names something that does not exist.
     """
     os, arch, gpus = facts.os, facts.arch, facts.nvidia_gpus_on_bus
     for fact in (os, arch, gpus):
@@ -55,7 +59,7 @@ def stack_for(facts: Facts, profile: Profile, today: date) -> Stack | Unknown:
     except Usage as e:
         return Unknown(e.says, "os-release")
     labels = {"os": os.pretty or os.code, "arch": f"an {machine} machine"}
-    demands = demands_of(profile.variables, nvswitch=_nvswitch(facts), labels=labels)
+    demands = replace(demands_of(profile.variables, nvswitch=_nvswitch(facts), labels=labels), keep=keep)
     try:
         return resolve(
             list(dict.fromkeys(PciId(g.vendor, g.device) for g in gpus)),
@@ -111,10 +115,12 @@ def offers_of(facts: Facts, family: str) -> Offers | None:
     """What the host's archives offer, by source; None where that is not known."""
     policy = facts.policy
     installed = _installed_source(facts, family)
+    present = {} if isinstance(facts.packages, Unknown) else facts.packages.installed
+    versions = {name: package.version for name, package in present.items()}
     if isinstance(policy, Unknown):
-        return Offers({}, installed) if installed else None
+        return Offers({}, installed, versions) if installed else None
     packages = {name: tuple(_versions(offer, family)) for name, offer in policy.items()}
-    return Offers({name: offers for name, offers in packages.items() if offers}, installed)
+    return Offers({name: offers for name, offers in packages.items() if offers}, installed, versions)
 
 
 def _versions(offer: AptOffer, family: str) -> list[Offer]:
@@ -130,19 +136,27 @@ def _source(origin: Origin, family: str) -> str:
 
 
 def _installed_source(facts: Facts, family: str) -> str | None:
-    """Where the present driver came from: by the archive that still has it, else by its packager's mark."""
+    """Where the present driver came from; None where there is none or it cannot be told.
+
+    By the archive that still has the installed version, else by the only source that offers the package at
+    all, else by what only one packager names or marks so.
+    """
     packages, policy = facts.packages, facts.policy
     if isinstance(packages, Unknown):
         return None
-    for name, package in sorted(packages.installed.items()):
-        if not name.startswith(_DRIVER):
+    found = [p for name, p in sorted(packages.installed.items()) if name.startswith(_DRIVER)]
+    if found and packages.manager == "rpm":
+        return "nvidia"
+    offers = {} if isinstance(policy, Unknown) else policy
+    for package in found:
+        offer = offers.get(package.name)
+        if offer is None:
             continue
-        if packages.manager == "rpm":
-            return "nvidia"
-        if not isinstance(policy, Unknown) and (offer := policy.get(name)):
-            sources = {_source(o, family) for o in offer.archives(package.version)}
+        for versions in ((package.version,), offer.versions):
+            sources = {_source(o, family) for version in versions for o in offer.archives(version)}
             if len(sources) == 1:
                 return sources.pop()
-        if family == "ubuntu" and "-0ubuntu0." in package.version:
-            return "ubuntu"
-    return None
+    if any(name.startswith(_OF_NVIDIA) for name in packages.installed):
+        return "nvidia" if found else None
+    own = any("-0ubuntu0." in p.version or p.name.endswith("-server") for p in found)
+    return family if found and (own or "nvidia-legacy-check" in packages.installed) else None

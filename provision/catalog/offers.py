@@ -32,11 +32,13 @@ class Release:
 class Offers:
     """The archives of one host. A package that is not in `packages` is known not to be offered.
 
-    `installed` is the source that the host's present driver came from, None where it has none.
+    `installed` is the source that the host's present driver came from, None where it has none, and
+    `present` the versions of its installed packages.
     """
 
     packages: Mapping[str, tuple[Offer, ...]]
     installed: str | None = None
+    present: Mapping[str, str] = field(default_factory=dict)
 
     def of(self, name: str, source: str) -> tuple[Offer, ...]:
         """The offers of one package from one source."""
@@ -66,6 +68,18 @@ class Offers:
                 loose = {name: _newest(self.of(name, source)) for name in beside}
                 found.append(Release(version, {**{n: v for n, v in chosen.items() if v}, **loose}))
         return tuple(found)
+
+    def installed_release(
+        self, lockstep: Sequence[str], beside: Sequence[str], source: str
+    ) -> Release | None:
+        """The driver release that the host has whole from a source, still in its archives or not."""
+        if self.installed != source or not all(name in self.present for name in lockstep):
+            return None
+        versions = {_upstream(self.present[name]) for name in lockstep}
+        if len(versions) > 1 or "0" in versions:
+            return None
+        kept = {name: self.present[name] for name in (*lockstep, *beside) if name in self.present}
+        return Release(versions.pop(), kept)
 
     def newest(self, name: str, source: str, prefix: str = "") -> str | None:
         """The newest version of a package whose text starts so; None where there is none."""

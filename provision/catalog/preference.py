@@ -45,11 +45,16 @@ def _newest_first(version: str) -> Measure:
     return tuple(-part for part in (*number(version).release, 0, 0, 0)[:3])
 
 
+def _kept(c: Candidate, q: Question) -> Measure:
+    return (int(not c.kept),)
+
+
 MEASURES: Mapping[str, Callable[[Candidate, Question], Measure]] = {
     "other-source": _source,
     "toolkit-absent": _absent,
     "unsupported": _unsupported,
     "compatibility": lambda c, q: (RANK[c.compatibility],),
+    "replaced": _kept,
     "foreign-toolkit": _foreign,
     "branch-type": lambda c, q: (_TYPES[q.catalog.branches[c.branch].type],),
     "older-branch": lambda c, q: (-c.branch,),

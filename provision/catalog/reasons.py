@@ -71,7 +71,13 @@ def _driver(q: Question, c: Candidate, minimum: str) -> _Made:
                 gpu.source,
             )
     version = known_version(c, q)
-    if c.release is not None:
+    if c.kept:
+        yield (
+            "driver.version",
+            f"{version}: the host has it, and it serves what is asked for",
+            ("host_driver",),
+        )
+    elif c.release is not None:
         yield (
             "driver.version",
             f"{version}: the newest release that the host's archives hold whole for {c.modules} modules",
@@ -104,6 +110,8 @@ def _modules(q: Question, c: Candidate) -> _Made:
             "every card runs with open kernel modules, which NVIDIA recommends from Turing on",
             ("km",),
         )
+    elif c.kept:
+        yield "driver.modules", f"the host has the driver with {c.modules} modules", ("host_driver",)
     elif c.release is not None:
         says = (
             f"the archives hold {c.release.version} with proprietary modules; the open ones are older there"

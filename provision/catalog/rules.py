@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Candidate:
     """A set in the making. What is not chosen yet is None; `cuda` () is a set without a toolkit.
 
-    `minimum` is the oldest driver release of the branch that will do.
+    `kept` is True where the release is the one that the host has.
     """
 
     os: str
@@ -26,7 +26,7 @@ class Candidate:
     modules: str = ""
     names: DriverPackages | None = None
     release: Release | None = None
-    minimum: str = ""
+    kept: bool = False
     cuda: tuple[str, ...] = ()
     toolkit_source: str = ""
     compatibility: str = "native"

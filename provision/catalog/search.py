@@ -10,7 +10,7 @@ from .card_rules import known_version
 from .catalog_rules import catalog_rules, debian_library, main_packages
 from .compatibility import RANK, compatibility
 from .demand_rules import demand_rules
-from .numbers import above, below, minor, number
+from .numbers import above, below, major, minor, number
 from .question import ARCHES, Question
 from .rules import Candidate, Rule
 
@@ -97,16 +97,19 @@ class Space:
                     yield exact
 
     def _releases(self, c: Candidate, known: bool) -> Iterator[Candidate]:
-        """A driver with each release that the host's archives hold; without one where that is not known.
+        """A driver with the host's own release and each in its archives; with none where they are not known.
 
         Where only some of its packages are known, a component of the archive is not switched on yet (non-free
         without contrib), and what it will hold is not known.
         """
-        archive = self.question.archive
+        archive, source = self.question.archive, c.source or ""
+        if archive is not None and c.names is not None and self.question.os_label in self.kept:
+            own = archive.installed_release(c.names.lockstep, c.names.beside, source)
+            if own is not None and major(own.version) == c.branch and self.question.demands.keep:
+                yield replace(c, release=own, kept=True)
         if not known or archive is None or c.names is None:
             yield c
             return
-        source = c.source or ""
         if not archive.of(c.names.main, source):
             return
         if all(archive.of(name, source) for name in (*c.names.lockstep, *c.names.beside)):

@@ -103,13 +103,17 @@ def _releases(q: Question, c: Candidate) -> _Made:
             f"{version} is newer than any release of R{c.branch} in the catalog ({newest})",
             row.source,
         )
-    if c.release is not None and c.names is not None and q.archive is not None:
-        offers = q.archive.of(c.names.main, c.source or "")
-        ahead = [
-            o.version for o in offers if o.candidate and c.release.packages.get(c.names.main) != o.version
-        ]
-        for offered in ahead:
-            says = f"{c.names.main} {offered} is there, but not the whole set in that version"
+    if c.release is None or c.names is None or q.archive is None:
+        return
+    if c.kept:
+        held = q.archive.releases(c.names.lockstep, c.names.beside, c.source or "", c.branch)
+        if held and above(held[-1].version, c.release.version):
+            says = f"the archives offer {held[-1].version}; the host keeps {c.release.version} until asked"
+            yield "update-available", says, ("host_archives",)
+        return
+    for offer in q.archive.of(c.names.main, c.source or ""):
+        if offer.candidate and c.release.packages.get(c.names.main) != offer.version:
+            says = f"{c.names.main} {offer.version} is there, but not the whole set in that version"
             yield "older-release", says, ("host_archives",)
 
 

@@ -154,6 +154,77 @@ def test_auto_keeps_the_source_of_the_present_driver() -> None:
     assert moved.driver.source == "nvidia"
 
 
+def present(archive: str, version: str, **other: str) -> tuple[str, str]:
+    """A host that has a whole set in some version: its `apt-cache policy` and dpkg's list."""
+    names = [n for n, versions in ARCHIVES[archive].items() if version in versions and n not in other]
+    installed = {**dict.fromkeys(names, version), **other}
+    dpkg = "".join(f"hi \t{name}\t{installed[name]}\tamd64\n" for name in sorted(installed))
+    return policy(archive, installed), dpkg
+
+
+def test_a_driver_that_serves_is_not_replaced_without_being_asked() -> None:
+    text, dpkg = present("bookworm", "535.261.03-1")
+    host = facts("bookworm", ["20b2"], policy_text=text, dpkg=dpkg)
+    stack = choose(host)
+    assert stack.driver is not None
+    assert (stack.driver.version, stack.driver.source) == ("535.261.03", "debian")
+    assert "update-available" in {w.kind for w in stack.warnings} or stack.driver.modules == "open"
+    upgraded = stack_for(host, Profile("test", {}), TODAY, keep=False)
+    assert isinstance(upgraded, Stack)
+    assert upgraded.driver is not None
+    assert (upgraded.driver.version, upgraded.driver.modules) == ("535.309.01", "proprietary")
+    asked = choose(host, nvidia_driver_version="535.309.01")
+    assert asked.driver is not None
+    assert asked.driver.version == "535.309.01"
+
+
+def test_a_newer_release_in_the_archive_is_told() -> None:
+    text, dpkg = present("bookworm", "535.261.03-1")
+    dpkg = "".join(line for line in dpkg.splitlines(keepends=True) if "nvidia-open" not in line)
+    stack = choose(facts("bookworm", ["20b2"], policy_text=text, dpkg=dpkg))
+    assert stack.driver is not None
+    assert (stack.driver.version, stack.driver.modules) == ("535.261.03", "proprietary")
+    assert [w.says for w in stack.warnings if w.kind == "update-available"]
+
+
+def test_half_a_set_is_no_driver_to_keep() -> None:
+    text, dpkg = present("bookworm", "535.261.03-1", **{"libcuda1": "535.309.01-0+deb12u1"})
+    stack = choose(facts("bookworm", ["1db5"], policy_text=text, dpkg=dpkg))
+    assert stack.driver is not None
+    assert stack.driver.version == "535.309.01"
+
+
+def test_a_driver_that_no_longer_serves_is_replaced() -> None:
+    text, dpkg = present("trixie", "550.163.01-2")
+    host = facts("trixie", ["20b2", "2901"], policy_text=text, dpkg=dpkg)
+    stack = choose(host, nvidia_driver_source="nvidia")
+    assert stack.driver is not None
+    assert (stack.driver.branch, stack.driver.source) == (620, "nvidia")
+
+
+def test_the_source_is_known_when_the_archive_has_moved_on() -> None:
+    dpkg = "ii \tlibcuda1\t550.144.03-1\tamd64\n"
+    host = facts("trixie", ["20b2"], policy_text=policy("trixie", {"libcuda1": "550.144.03-1"}), dpkg=dpkg)
+    stack = choose(host)
+    assert stack.driver is not None
+    assert (stack.driver.source, stack.driver.version) == ("debian", "550.163.01")
+
+
+@pytest.mark.parametrize(
+    ("packages", "source"),
+    [
+        ({"libcuda1": "580.95.05-1", "cuda-drivers": "580.95.05-1"}, "nvidia"),
+        ({"libcuda1": "550.163.01-2", "nvidia-legacy-check": "550.163.01-2"}, "debian"),
+        ({"cuda-drivers": "580.95.05-1"}, "nvidia"),
+    ],
+)
+def test_the_source_is_known_without_any_archive(packages: dict[str, str], source: str) -> None:
+    dpkg = "".join(f"ii \t{name}\t{version}\tamd64\n" for name, version in packages.items())
+    stack = choose(facts("trixie", ["20b2"], dpkg=dpkg))
+    assert stack.driver is not None
+    assert stack.driver.source == source
+
+
 def test_auto_without_a_driver_is_nvidia() -> None:
     stack = choose(facts("trixie", ["20b2"], policy_text=policy("trixie")))
     assert stack.driver is not None
