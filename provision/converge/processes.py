@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
 
 
-# Killed processes take a moment to go, and those that they were starting show up late.
-ROUNDS = 100
+PATIENCE_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -46,23 +45,47 @@ def descendants(pid: int) -> set[Process]:
 
 
 def kill_tree(pid: int) -> None:
-    """Kill a process and everything below it. It is stopped first, so that nothing new begins meanwhile."""
-    send(pid, signal.SIGSTOP)
-    for _ in range(ROUNDS):
-        below = descendants(pid)
-        if not below:
-            break
-        kill(below)
-        time.sleep(0.02)
-    send(pid, signal.SIGKILL)
+    """Kill a process and everything below it.
+
+    All are stopped first: a stopped process starts no other, so none escapes between looking and killing.
+    """
+    frozen: set[Process] = set()
+    found = _itself(pid)
+    while found:
+        for process in found:
+            send(process.pid, signal.SIGSTOP)
+        _await(found, "T")
+        frozen |= found
+        found = descendants(pid) - frozen
+    kill(frozen)
 
 
-def kill(processes: Iterable[Process]) -> None:
-    """Kill those that are still there."""
+def kill(processes: Collection[Process]) -> None:
+    """Kill those that are still there, and wait a moment until they are gone."""
     for process in processes:
-        fields = _stat(process.pid)
-        if fields is not None and int(fields[19]) == process.began:
+        if _state(process) is not None:
             send(process.pid, signal.SIGKILL)
+    _await(processes, "")
+
+
+def _await(processes: Collection[Process], state: str) -> None:
+    """Wait until each is in this state (T: stopped) or gone; not for one that hangs in the kernel."""
+    until = time.monotonic() + PATIENCE_SECONDS
+    while any(_state(p) not in (None, state) for p in processes) and time.monotonic() < until:
+        time.sleep(0.005)
+
+
+def _itself(pid: int) -> set[Process]:
+    fields = _stat(pid)
+    return {Process(pid, int(fields[19]))} if fields is not None else set()
+
+
+def _state(process: Process) -> str | None:
+    """The letter of its state; None where it is gone, a zombie, or another process by now."""
+    fields = _stat(process.pid)
+    if fields is None or fields[0] in "ZX" or int(fields[19]) != process.began:
+        return None
+    return fields[0]
 
 
 def _stat(pid: int) -> list[str] | None:
