@@ -48,8 +48,10 @@ def _source(q: Question, c: Candidate) -> _Made:
         says = f"{where}, as asked for"
     elif q.archive is not None and q.archive.installed == c.source:
         says = f"{where}, where the host's present driver came from"
-    else:
+    elif c.source == "nvidia":
         says = f"{where}, where nothing else is asked for and the host has no driver of another source"
+    else:
+        says = f"{where}: NVIDIA's repository has no set that fits"
     yield "driver.source", says, place.source
 
 

@@ -42,7 +42,11 @@ if TYPE_CHECKING:
 )
 @click.option("--modules", type=click.Choice(["open", "proprietary"]), help="Flavour of the kernel modules.")
 @click.option(
-    "--on", "day", type=click.DateTime(["%Y-%m-%d"]), help="Judge support on this day (default: today)."
+    "--on",
+    "day",
+    type=click.DateTime(["%Y-%m-%d"]),
+    metavar="YYYY-MM-DD",
+    help="Judge support on this day (default: today).",
 )
 @click.option("--json", "as_json", is_flag=True, help="The document gpu-provision/stack/1.")
 def resolve(

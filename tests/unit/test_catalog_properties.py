@@ -11,7 +11,10 @@ from catalog_oracle import BRANCHES, CARDS, CUDNN, MINORS, NCCL, SYSTEMS, Ask, e
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from provision.catalog import Demands, PciId, Stack, find, resolve
+from provision.catalog import Demands, Offer, Offers, PciId, Stack, find, resolve
+from provision.catalog.gpus import all_gpus
+from provision.errors import Usage
+from provision.facts.versions import compare_debian, upstream
 
 # One or more devices of every architecture, data center and consumer, and those with rules of their own.
 DEVICES = sorted(
@@ -22,6 +25,9 @@ LIBRARY = {
     "nccl": sorted({".".join(v.split(".")[:2]) for vs in NCCL["releases"].values() for v in vs}, key=num),
 }
 RELEASES = [r for b in BRANCHES.values() for r in (b["first"], b["newest"]) if r]
+
+
+NAMES = st.sampled_from([gpu.name for gpu in all_gpus()])
 
 
 def optional(values: list[str]) -> st.SearchStrategy[str | None]:
@@ -149,6 +155,47 @@ def test_a_conflict_is_real_minimal_and_of_the_smallest_size(ask: Ask) -> None:
     for smaller in range(1, size):
         for demands in combinations(named(ask), smaller):
             assert satisfiable(only(ask, demands))
+
+
+VERSIONS = ["535.216.03-1", "535.261.03-1", "535.309.01-0+deb12u1", "535.309.01-1", "550.163.01-2"]
+PACKAGES = ("kernel", "firmware", "smi", "libcuda")
+ARCHIVE = st.fixed_dictionaries({name: st.lists(st.sampled_from(VERSIONS), unique=True) for name in PACKAGES})
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(ARCHIVE, st.sampled_from([535, 550]))
+def test_a_release_of_an_archive_can_be_installed_whole(archive: dict[str, list[str]], branch: int) -> None:
+    offers = Offers({name: tuple(Offer(v, "debian", v == vs[0]) for v in vs) for name, vs in archive.items()})
+    found = offers.releases(PACKAGES[:3], PACKAGES[3:], "debian", branch)
+    for release in found:
+        assert set(release.packages) == set(PACKAGES)
+        for name, version in release.packages.items():
+            assert version in archive[name]
+            assert compare_debian(version, archive[name][0]) <= 0, "nothing that apt would not take by itself"
+            if name != "libcuda":
+                assert upstream(version) == release.version
+    # And none is missed: a version that each package has, not above any candidate, is there.
+    for version in {upstream(v) for v in VERSIONS if v.startswith(str(branch))}:
+        whole = all(
+            any(upstream(v) == version and compare_debian(v, archive[name][0]) <= 0 for v in archive[name])
+            for name in PACKAGES[:3]
+        )
+        assert (version in {r.version for r in found}) == (whole and bool(archive["libcuda"]))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(
+    st.one_of(
+        st.text(max_size=40), st.sampled_from(["A100", "Tesla", "RTX 4000", "10de:", "GeForce 8"]), NAMES
+    )
+)
+def test_any_name_is_a_gpu_or_a_refusal(name: str) -> None:
+    try:
+        gpu = find(name)
+    except Usage:
+        return
+    assert gpu.architecture
+    assert gpu.modules
 
 
 def test_the_oracle_knows_every_device_that_is_asked_about() -> None:
