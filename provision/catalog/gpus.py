@@ -163,7 +163,7 @@ def _by_name(text: str, of: Catalog | None) -> Gpu:
         # As printed, brand included, before the same words under another brand.
         bare = text.lower().removeprefix("nvidia ")
         printed = tuple(row for row in index[words] if row[1].lower().removeprefix("nvidia ") == bare)
-        return _strictest(_made(printed or index[words], of), text)
+        return _strictest(_listed(_made(printed or index[words], of)), text)
     glued = {"".join(key): key for key in index}
     if "".join(words) in glued:
         return _strictest(_made(index[glued["".join(words)]], of), text)
@@ -177,6 +177,11 @@ def _by_name(text: str, of: Catalog | None) -> Gpu:
 
 def _made(rows: Iterable[_Cells], of: Catalog | None) -> tuple[Gpu, ...]:
     return tuple(_gpu(row, of) for row in rows)
+
+
+def _listed(products: Sequence[Gpu]) -> Sequence[Gpu]:
+    """Those that a driver's own list has, where there are such: pci.ids also has what was never sold."""
+    return [g for g in products if g.source[0] != "pciids"] or products
 
 
 def _holds(key: tuple[str, ...], words: tuple[str, ...]) -> bool:

@@ -28,6 +28,7 @@ from provision.errors import Usage
         ("NVIDIA B200", "2901", "Blackwell", "10.0", ("open",)),
         ("Tesla V100-SXM2-32GB", "1db5", "Volta", "7.0", ("proprietary",)),
         ("Tesla K80", "102d", "Kepler", "3.7", ("proprietary",)),
+        ("NVIDIA GeForce GT 1030", "1d01", "Pascal", "6.1", ("proprietary",)),
     ],
 )
 def test_found(asked: str, device: str, architecture: str, capability: str, modules: tuple[str, ...]) -> None:
