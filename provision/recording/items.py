@@ -130,12 +130,6 @@ _COMMANDS: tuple[Item, ...] = (
         lane="docker",
     ),
     command("docker.unit", "systemctl cat --no-pager docker", when="systemd"),
-    Item(
-        "units",
-        argv=("systemctl", "show", "--no-pager", "-p", PROPERTIES, *UNITS),
-        when="systemd",
-        limit=1 << 20,
-    ),
     command(
         "units.failed", "systemctl list-units --no-pager --plain --no-legend --state=failed", when="systemd"
     ),
@@ -166,6 +160,7 @@ _BUILTINS: tuple[Item, ...] = (
     builtin("disks.by-id", "disks_by_id", lane="disks"),
     builtin("disks.space", "space", lane="disks"),
     builtin("nvme.smart", "nvme_smart", seconds=15.0),
+    builtin("units", "units", list(UNITS), PROPERTIES, seconds=NORMAL),
     builtin("sockets", "sockets"),
     builtin("firewall", "firewall", seconds=15.0),
     builtin("sshd.files", "sshd_files", lane="ssh-files"),

@@ -178,7 +178,7 @@ POLICY: tuple[str, ...] = (
         prometheus-node-exporter mokutil python3 python3-apt sudo
     """),
 )
-INSTALLED = "@installed:.*(?:nvidia|cuda|cudnn|nccl|nvlsm|nvsdm|datacenter-gpu|nsight|docker|containerd|openssh-server$)"
+INSTALLED = "@installed:.*(?:nvidia|cuda|cudnn|nccl|nvlsm|nvsdm|datacenter-gpu|nsight|docker|containerd)"
 
 UNITS: tuple[str, ...] = words("""
     nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service nvidia-dcgm.service

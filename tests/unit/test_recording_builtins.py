@@ -22,6 +22,7 @@ from provision.recording.collect import (
     sshd_cases,
     storage,
     system,
+    units,
 )
 
 ED25519 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIExample"
@@ -335,3 +336,50 @@ def test_installed_packages_are_read_from_dpkgs_own_file(
         lambda path, *a, **k: real(status, *a, **k) if "dpkg" in str(path) else real(path, *a, **k),
     )
     assert packages.installed_matching(".*nvidia") == ["libnvidia-ml1", "nvidia-smi"]
+
+
+def test_units_that_are_not_there_are_known_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[str]] = []
+
+    def ask(argv: list[str], *_: object) -> dict[str, Any]:
+        asked.append(argv)
+        return {"rc": 0, "stdout": "Id=ssh.service\nLoadState=loaded\nActiveState=active\n", "stderr": ""}
+
+    monkeypatch.setattr(units.os.path, "isdir", lambda _: True)
+    monkeypatch.setattr(units, "_exists", lambda unit: unit == "ssh.service")
+    monkeypatch.setattr(units, "ask", ask)
+    said = units.units(["docker.service", "ssh.service", "ufw.service"], "Id")["stdout"]
+    assert asked == [["systemctl", "show", "--no-pager", "-p", "Id", "ssh.service"]]
+    blocks = [dict(line.split("=", 1) for line in block.splitlines()) for block in said.strip().split("\n\n")]
+    states = {block["Id"]: (block["LoadState"], block["ActiveState"]) for block in blocks}
+    assert states == {
+        "ssh.service": ("loaded", "active"),
+        "docker.service": ("not-found", "inactive"),
+        "ufw.service": ("not-found", "inactive"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "questions"), [("Port 22\n", 1), ("Port 22\n match user x\n X11Forwarding no\n", 5)]
+)
+@pytest.mark.usefixtures("asking")
+def test_sshd_is_asked_once_where_no_block_makes_a_difference(
+    monkeypatch: pytest.MonkeyPatch, text: str, questions: int
+) -> None:
+    asked: list[list[str]] = []
+
+    def ask(argv: list[str], *_: object) -> dict[str, Any]:
+        asked.append(argv)
+        return {"rc": 0, "stdout": "port 22\n", "stderr": ""}
+
+    monkeypatch.setattr(sshd, "program", lambda _: "/usr/sbin/sshd")
+    monkeypatch.setattr(sshd, "sshd_arguments", list)
+    monkeypatch.setattr(
+        sshd, "sshd_files", lambda: {"files": [{"path": "/etc/ssh/sshd_config", "text": text}]}
+    )
+    monkeypatch.setattr(sshd, "ask", ask)
+    monkeypatch.setattr(sshd, "ask_all", lambda commands, _: [ask(argv) for argv in commands])
+    found = sshd.sshd_effective()["cases"]
+    assert len(found) >= 5
+    assert {case["stdout"] for case in found} == {"port 22\n"}
+    assert (len(asked) == 1) is (questions == 1)

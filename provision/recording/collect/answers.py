@@ -14,6 +14,7 @@ from .packages import apt_holds, apt_lists, package_locks
 from .sshd import sshd_effective, sshd_files
 from .storage import disks_by_id, nvme_smart, space
 from .system import clock, limits, rights, sysctl
+from .units import units
 
 MYPY = False
 if MYPY:
@@ -50,6 +51,7 @@ BUILTINS: "Dict[str, Callable[..., Dict[str, Any]]]" = {
     "clock": clock,
     "dmi": dmi,
     "rights": rights,
+    "units": units,
 }
 
 

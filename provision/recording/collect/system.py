@@ -9,6 +9,7 @@ from . import readonly
 from .asking import ask
 from .people import operator_address, operator_name
 from .reading import as_json, peek, processes
+from .units import is_running
 
 MYPY = False
 if MYPY:
@@ -75,7 +76,7 @@ def clock() -> "Dict[str, Any]":
         zone = os.path.realpath("/etc/localtime").split("/zoneinfo/", 1)[1]
     except IndexError:
         zone = peek("/etc/timezone") or "UTC"
-    active = [unit for unit in _TIME_UNITS.split() if _is_running(unit + ".service")]
+    active = [unit for unit in _TIME_UNITS.split() if is_running(unit + ".service")]
     lines = [
         "Timezone=" + zone,
         "LocalRTC=" + ("yes" if re.search(r"(?m)^LOCAL$", peek("/etc/adjtime") or "") else "no"),
@@ -95,14 +96,6 @@ def clock() -> "Dict[str, Any]":
     if active:
         lines.append("Unit=" + active[0] + ".service")
     return {"argv": ["timedatectl", "show"], "rc": 0, "stdout": "\n".join(lines) + "\n", "stderr": ""}
-
-
-def _is_running(unit: str) -> bool:
-    """Whether the unit's control group holds a process; works without asking systemd."""
-    for root in ("/sys/fs/cgroup/system.slice/", "/sys/fs/cgroup/systemd/system.slice/"):
-        if peek(root + unit + "/cgroup.procs"):
-            return True
-    return False
 
 
 def rights() -> "Dict[str, Any]":
