@@ -18,7 +18,8 @@ HOST = Path(__file__).parent / "host"
 OWN = "usr/lib/gpu-double"
 KMOD = ("modprobe", "rmmod", "lsmod")
 
-UNIT = f"""[Unit]
+UNITS = {
+    "gpu-double.service": f"""[Unit]
 Description=GPU double: PCI devices and driver of GPUs that are not there ({MARK})
 DefaultDependencies=no
 RequiresMountsFor=/var/lib/gpu-double
@@ -29,7 +30,23 @@ Conflicts=shutdown.target
 Type=oneshot
 RemainAfterExit=yes
 ExecStart=/{OWN}/bin/boot
-"""
+""",
+    "gpu-double-faults.path": f"""[Unit]
+Description=GPU double: faults switched on from outside the host ({MARK})
+After=gpu-double.service
+
+[Path]
+PathChanged=/var/lib/gpu-double/faults.json
+""",
+    "gpu-double-faults.service": f"""[Unit]
+Description=GPU double: show the faults switched on ({MARK})
+StartLimitIntervalSec=0
+
+[Service]
+Type=oneshot
+ExecStart=/{OWN}/bin/notice-faults
+""",
+}
 
 
 def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
@@ -46,7 +63,7 @@ def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
     (own / "gpu-double").chmod(0o755)
     (own / "bin").mkdir(exist_ok=True)
     (root / ASIDE).mkdir(exist_ok=True)
-    for name in ("nvidia-smi", "nvidia-persistenced", *KMOD, "dmesg", "after-dpkg", "boot"):
+    for name in ("nvidia-smi", "nvidia-persistenced", *KMOD, "dmesg", "after-dpkg", "boot", "notice-faults"):
         _link(own / "bin" / name, "../gpu-double")
     _link(root / "usr/local/sbin/gpu-double", f"/{OWN}/gpu-double")
     (root / "etc/gpu-double").write_text(f"{MARK}: {gpus}\n")
@@ -54,12 +71,10 @@ def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
     _divert(root, merged=release != "bookworm")
     (root / "etc/dpkg/dpkg.cfg.d").mkdir(parents=True, exist_ok=True)
     (root / "etc/dpkg/dpkg.cfg.d/gpu-double").write_text(f"# {MARK}\npost-invoke=/{OWN}/bin/after-dpkg\n")
-    unit = root / "etc/systemd/system/gpu-double.service"
-    unit.write_text(UNIT)
-    _link(
-        root / "etc/systemd/system/basic.target.wants/gpu-double.service",
-        "/etc/systemd/system/gpu-double.service",
-    )
+    for name, text in UNITS.items():
+        (root / "etc/systemd/system" / name).write_text(text)
+    for name in ("gpu-double.service", "gpu-double-faults.path"):
+        _link(root / "etc/systemd/system/basic.target.wants" / name, f"/etc/systemd/system/{name}")
 
 
 def nspawn_binds(state: Path, gpus: GpuSpec) -> list[str]:

@@ -28,19 +28,25 @@ def boot(world: World) -> None:
     world.log(f"gpu-double: {MARK}; only the double's lines are shown here")
     pci.draw(world, gone)
     _cover(world)
-    for gpu in world.gpus():
-        if world.has_fault("off-the-bus", gpu["index"]):
-            fell_off(world, gpu["address"])
+    write(world.run / "fallen.json", "[]")
+    notice_faults(world)
     autoload(world)
 
 
-def fell_off(world: World, address: str) -> None:
-    """What the kernel's log says of a GPU that is there no more."""
-    world.log(
-        f"NVRM: GPU at PCI:{address[:-2]}: GPU-double",
-        f"NVRM: Xid (PCI:{address[:-2]}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
-        f"NVRM: GPU {address}: GPU has fallen off the bus.",
-    )
+def notice_faults(world: World) -> None:
+    """Bring the bus and the kernel's log in line with the faults switched on: a GPU's fall is logged once."""
+    pci.refresh(world)
+    record = world.run / "fallen.json"
+    before = json.loads(record.read_text()) if record.exists() else []
+    fallen = [gpu["address"] for gpu in world.gpus() if world.has_fault("off-the-bus", gpu["index"])]
+    for address in fallen:
+        if address not in before:
+            where = f"PCI:{address[:-2]}"
+            world.log(
+                f"NVRM: Xid ({where}): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+                f"NVRM: GPU {address}: GPU has fallen off the bus.",
+            )
+    write(record, json.dumps(fallen))
 
 
 def autoload(world: World) -> None:

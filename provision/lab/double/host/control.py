@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from . import boot, faults, pci
+from . import boot, faults
 from .world import FAULTS, MARK, World
 
 USAGE = """usage: gpu-double [status]
@@ -31,14 +31,10 @@ def main(world: World, args: list[str]) -> int:
     ):
         gpu = int(args[2]) if len(args) == 3 else None
         faults.switch(world.kept, args[1], gpu, on=args[0] == "fault")
-        if args[:2] == ["fault", "off-the-bus"]:
-            for each in world.gpus():
-                if world.has_fault("off-the-bus", each["index"]):
-                    boot.fell_off(world, each["address"])
     else:
         print(USAGE, end="", file=sys.stderr)
         return 2
-    pci.refresh(world)
+    boot.notice_faults(world)
     return 0
 
 

@@ -32,10 +32,10 @@ def main(name: str, args: list[str]) -> int:
         from . import sync
 
         return sync.after_dpkg(world)
-    if name == "boot":
+    if name in ("boot", "notice-faults"):
         from . import boot
 
-        boot.boot(world)
+        (boot.boot if name == "boot" else boot.notice_faults)(world)
         return 0
     from . import control
 
