@@ -348,7 +348,7 @@ def test_install_puts_a_whole_double_into_a_root(tmp_path: Path, release: str) -
     assert "/usr/bin/nvidia-persistenced" in diverted
     assert "double" in (root / "etc/gpu-double").read_text()
     assert "Description=GPU double" in (root / "etc/systemd/system/gpu-double.service").read_text()
-    assert nspawn_binds(state, parse_gpus("A100:2")) == [f"--bind={state}:/var/lib/gpu-double"]
+    assert nspawn_binds(state) == [f"--bind={state}:/var/lib/gpu-double"]
     machine = json.loads((state / "machine.json").read_text())
     assert [gpu["model"] for gpu in machine["gpus"]] == ["NVIDIA A100-SXM4-80GB"] * 2
 

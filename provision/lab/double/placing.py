@@ -77,7 +77,7 @@ def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
         _link(root / "etc/systemd/system/basic.target.wants" / name, f"/etc/systemd/system/{name}")
 
 
-def nspawn_binds(state: Path, gpus: GpuSpec) -> list[str]:
+def nspawn_binds(state: Path) -> list[str]:
     """What systemd-nspawn has to be called with for a host whose root has gone through install()."""
     return [f"--bind={state}:/var/lib/gpu-double"]
 
