@@ -157,7 +157,7 @@ def boot(host: LabHost) -> None:
         # What docker needs in a host, beside what nspawn allows anyhow.
         "--system-call-filter=@keyring bpf",
         f"--bind={host.place.compiler_cache}:{base.COMPILER_CACHE}",
-        *double.nspawn_binds(host.double, double.parse_gpus(host.gpus)),
+        *double.nspawn_binds(host.double),
     ]  # fmt: skip
     if not host.root.is_mount():
         lay(host)
