@@ -168,7 +168,7 @@ class _Flow:
         line = self._fleet.lines[traveller.name]
         progress.step(traveller.name, "reboot", "waiting for another boot to answer")
         try:
-            reboot(line.managed.target, sudo_password=line.managed.secrets.sudo)
+            reboot(line.target, sudo_password=line.managed.secrets.sudo)
         except Failure as e:
             traveller.failure = e
             return
