@@ -225,8 +225,18 @@ STILL_KNOWN = (
 )
 
 
-def query_gpus(gpus: list[Gpu], names: str, how: Format) -> str:
-    """The table. Raises Refusal for a field that is not known."""
+def query(gpus: list[Gpu], what: str, names: str, how: Format) -> str:
+    """The table of `--query-gpu=NAMES` and its sisters. Raises Refusal for a field that is not known."""
+    if what == "--query-gpu":
+        return _gpus(gpus, names, how)
+    if what == "--query-supported-clocks":
+        return _supported_clocks(gpus, names, how)
+    # Nothing ever runs on a double: the table of processes has a header and no rows.
+    columns = [name.strip() for name in names.split(",")]
+    return how.table([(name, "MiB" if "memory" in name else "") for name in columns], [])
+
+
+def _gpus(gpus: list[Gpu], names: str, how: Format) -> str:
     fields = _fields()
     if gpus[0].branch >= 570:
         fields["gpu_recovery_action"] = ("", lambda gpu: gpu.recovery_action())
@@ -246,8 +256,8 @@ def query_gpus(gpus: list[Gpu], names: str, how: Format) -> str:
     return how.table([(name, fields[name][0]) for name in asked], rows)
 
 
-def query_supported_clocks(gpus: list[Gpu], names: str, how: Format) -> str:
-    """Each pair of memory and graphics clocks on a row. Raises Refusal for a field that is not known."""
+def _supported_clocks(gpus: list[Gpu], names: str, how: Format) -> str:
+    """Each pair of memory and graphics clocks on a row."""
     short = {"mem": "memory", "gr": "graphics"}
     asked = [short.get(part.strip(), part.strip()) for part in names.split(",")]
     fixed: dict[str, Callable[[Gpu], str]] = {

@@ -9,14 +9,13 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from . import kmod
 from .gpu import Gpu
 
 if TYPE_CHECKING:
     from .world import World
 
 NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, INVALID = 6, 4, 3, 2
-NOT_LOADED, NO_LIBRARY, LOST, MISMATCH, DEPRECATED, UNKNOWN = 9, 12, 15, 18, 26, 255
+NOT_LOADED, NO_LIBRARY, MISMATCH, DEPRECATED, UNKNOWN = 9, 12, 18, 26, 255
 
 
 class Refusal(Exception):
@@ -83,6 +82,8 @@ def load_as_nvml_does(world: World) -> None:
     """
     if os.geteuid() != 0 or not (world.root / "usr/bin/nvidia-modprobe").exists():
         return
+    from . import kmod
+
     kmod.modprobe(world, ["nvidia"], silent=True)
 
 

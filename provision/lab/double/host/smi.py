@@ -6,10 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import csv, settings, text, topo
 from .nvml import INVALID, NOT_FOUND, Refusal, connect, need_handles
 from .world import MARK, World
-from .xml import cuda_version, xml_document
 
 if TYPE_CHECKING:
     from .gpu import Gpu
@@ -53,6 +51,7 @@ TAKES_VALUE = {
     "--query-supported-clocks",
     "--query-compute-apps",
 }
+CHANGES = {"-pm", "-ac", "-rac", "-lgc", "-rgc", "-lmc", "-rmc", "-pl"}
 PLAIN = {"-h", "-L", "-q", "-x", "-rac", "-rgc", "-rmc", "-eow", "--version"}
 
 
@@ -117,63 +116,65 @@ def select(gpus: list[Gpu], wanted: str | None) -> list[Gpu]:
 
 
 def _run(world: World, args: list[str]) -> tuple[str, int]:
+    # Each form brings in only what it needs: recordings call this several times, one after another.
     gpus = connect(world)
     if args and args[0] in ("topo", "nvlink"):
+        from . import topo
+
         need_handles(gpus)
         return (topo.topo if args[0] == "topo" else topo.nvlink)(gpus, args[1:]), 0
     options = parse(args)
-    changes = [option for option in settings.ACTIONS if option in options]
-    if len(changes) > 1:
-        raise Refusal(
-            "Invalid combination of input arguments. Only one device modification may be done at a time.\n",
-            INVALID,
-        )
     shown = select(gpus, options.get("-i"))
     if "--version" in options:
         return version_text(gpus[0]), 0
     need_handles(shown)
+    changes = [option for option in options if option in CHANGES]
+    if len(changes) > 1:
+        only = "Only one device modification may be done at a time."
+        raise Refusal(f"Invalid combination of input arguments. {only}\n", INVALID)
     if changes:
+        from . import settings
+
         return settings.change(shown, changes[0], options[changes[0]], strict="-eow" in options)
-    if "-L" in options:
-        return "".join(f"GPU {gpu.minor}: {gpu.product} (UUID: {gpu.gpu['uuid']})\n" for gpu in shown), 0
-    if "--query-gpu" in options:
-        return csv.query_gpus(shown, options["--query-gpu"], csv.Format(options.get("--format"))), 0
-    if "--query-supported-clocks" in options:
-        return csv.query_supported_clocks(
-            shown, options["--query-supported-clocks"], csv.Format(options.get("--format"))
-        ), 0
-    if "--query-compute-apps" in options:
-        # Nothing ever runs on a double: the table has a header and no rows.
-        how = csv.Format(options.get("--format"))
-        return how.table(
-            [
-                (name.strip(), "MiB" if "memory" in name else "")
-                for name in options["--query-compute-apps"].split(",")
-            ],
-            [],
-        ), 0
-    if "-x" in options and "-q" not in options:
-        raise Refusal(
-            "Invalid combination of input arguments. Specify -q/--query and -x/--xml-format to run an XML "
-            "query.  Please run 'nvidia-smi -h' for help.\n",
-            INVALID,
-        )
-    if "-q" not in options:
-        return text.table(gpus, shown), 0
-    if "-x" in options and "-d" in options:
-        raise Refusal(
-            "Invalid combination of input arguments: "
-            "--display/-d flags can not be combined with -x/--xml-format flags.\n",
-            INVALID,
-        )
-    out = xml_document(gpus, shown) if "-x" in options else text.query(gpus, shown, options.get("-d"))
+    out = _show(gpus, shown, options)
     if "-f" in options:
         Path(options["-f"]).write_text(out)
         return "", 0
     return out, 0
 
 
+def _show(gpus: list[Gpu], shown: list[Gpu], options: dict[str, str]) -> str:
+    queries = [option for option in options if option.startswith("--query-")]
+    if "-L" in options:
+        return "".join(f"GPU {gpu.minor}: {gpu.product} (UUID: {gpu.gpu['uuid']})\n" for gpu in shown)
+    if queries:
+        from . import csv
+
+        return csv.query(shown, queries[0], options[queries[0]], csv.Format(options.get("--format")))
+    if "-x" in options and "-q" not in options:
+        raise Refusal(
+            "Invalid combination of input arguments. Specify -q/--query and -x/--xml-format to run an XML "
+            "query.  Please run 'nvidia-smi -h' for help.\n",
+            INVALID,
+        )
+    if "-x" in options and "-d" in options:
+        raise Refusal(
+            "Invalid combination of input arguments: "
+            "--display/-d flags can not be combined with -x/--xml-format flags.\n",
+            INVALID,
+        )
+    if "-x" in options:
+        from . import xml
+
+        return xml.xml_document(gpus, shown)
+    from . import text
+
+    return text.query(gpus, shown, options.get("-d")) if "-q" in options else text.table(gpus, shown)
+
+
 def version_text(gpu: Gpu) -> str:
+    from .xml import cuda_version
+
     short = ".".join(gpu.version.split(".")[:2])
     rows = {
         "NVIDIA-SMI version": gpu.version,
