@@ -56,6 +56,11 @@ def installed(package):
     return package is not None and package["state"][1:2] == "i" and package["state"][2:3] in (" ", "")
 
 
+def present(package):
+    """Whether anything of a package is unpacked, whole or not; its configuration files alone do not count."""
+    return package is not None and package["state"][1:2] not in ("n", "c", "")
+
+
 def half_done(known):
     """Names that an interrupted dpkg left unpacked, half-installed, half-configured or awaiting triggers."""
     return sorted(name for name, p in known.items() if p["state"][1:2] in "UFHWt" or p["state"][2:3] == "R")
@@ -100,8 +105,12 @@ def older(version, than):
 
 
 def sizes(arguments):
-    """(bytes to download, bytes to unpack) by apt's own figures; None where it prints none."""
-    _, text = ask(["apt-get", "--assume-no", "-o", "Debug::NoLocking=1", *[o for o in OPTIONS if o != "-y"],
+    """(bytes to download, bytes to unpack) by apt's own figures; None where it prints none.
+
+    With --print-uris apt counts and stops there. --assume-no would not do: where there is nothing but
+    what was named, apt asks no question and installs.
+    """
+    _, text = ask(["apt-get", "--print-uris", "-o", "Debug::NoLocking=1", *OPTIONS,
                    "--allow-change-held-packages", "--allow-downgrades", "install", *arguments])  # fmt: skip
     return _bytes(_NEED.search(text)), _bytes(_USED.search(text))
 
@@ -145,4 +154,7 @@ def install_script(arguments, lock_timeout):
     return " ".join(shlex.quote(word) for word in argv)
 
 
-REPAIR = "dpkg --force-confdef --force-confold --configure -a"
+def repair_script(unwanted):
+    """Shell text that finishes what dpkg left; what is no longer wanted goes first, as it may be what fails."""
+    lines = ["dpkg --force-remove-reinstreq --remove %s" % shlex.quote(name) for name in unwanted]
+    return " &&\n".join([*lines, "dpkg --force-confdef --force-confold --configure -a"])

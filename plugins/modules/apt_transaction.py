@@ -208,7 +208,7 @@ class Transaction:
 
     def arguments(self):
         """What apt-get install is to be given; empty where everything is as asked."""
-        removals = [name + "-" for name in self.asked["absent"] if apt.installed(self.known.get(name))]
+        removals = [name + "-" for name in self.asked["absent"] if apt.present(self.known.get(name))]
         return apt.missing(self.asked["packages"], self.known) + removals
 
     def packages(self):
@@ -239,7 +239,8 @@ class Transaction:
         if self.module.check_mode:
             self.module.exit_json(**self.result)
         self.unlocked()
-        ended = self.ended(lambda: transient.run(apt.REPAIR, self.asked["timeout"]))
+        script = apt.repair_script([name for name in half if name in self.asked["absent"]])
+        ended = self.ended(lambda: transient.run(script, self.asked["timeout"]))
         self.known = apt.packages()
         if ended.rc != 0 or apt.half_done(self.known):
             self.fail(self.story(ended, "Finishing an interrupted package transaction"))

@@ -179,8 +179,9 @@ def _holds(packages: Packages, driver: Driver, names: tuple[str, ...]) -> tuple[
 
 
 def _other_flavour(packages: Packages, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Installed packages that build or configure the modules of the flavour that is not wanted."""
-    return tuple(n for n in sorted(packages.installed) if named(n, "flavours") and n not in names)
+    """Packages of the flavour that is not wanted, also those that a failed build left half-way."""
+    there = {*packages.installed, *(package.name for package in packages.half_configured)}
+    return tuple(name for name in sorted(there) if named(name, "flavours") and name not in names)
 
 
 def _can_load(facts: Facts) -> bool:
