@@ -145,6 +145,15 @@ def test_boot_loads_what_udev_would(host: Callable[[str], Host]) -> None:
     assert "RmProfilingAdminOnly: 0\n" in (made.root / "proc/driver/nvidia/params").read_text()
 
 
+def test_boot_loads_what_modules_load_names(host: Callable[[str], Host]) -> None:
+    made = host("T4")
+    made.module("535.309.01")
+    (made.root / "etc/modules-load.d").mkdir()
+    (made.root / "etc/modules-load.d/nvidia.conf").write_text("# more\nnvidia-current-open-uvm\n")
+    boot.autoload(made.world)
+    assert made.world.state()["loaded"]["modules"] == ["nvidia", "nvidia_uvm"]
+
+
 def test_a_blacklist_keeps_from_loading_at_boot_and_not_by_hand(
     host: Callable[[str], Host], capsys: pytest.CaptureFixture[str]
 ) -> None:

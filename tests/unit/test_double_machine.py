@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from importlib import resources
 from typing import TYPE_CHECKING
 
 import pytest
@@ -239,3 +240,13 @@ def test_faults_have_names(tmp_path: Path) -> None:
     assert '"lost": [3]' in (tmp_path / "faults.json").read_text()
     faults.clear(tmp_path)
     assert not (tmp_path / "faults.json").exists()
+
+
+def test_models_are_those_of_the_catalog() -> None:
+    listed = resources.files("provision.catalog").joinpath("data/gpus.tsv").read_text()
+    rows = [line.split("\t") for line in listed.splitlines() if line and not line.startswith("#")]
+    for name, card in models().items():
+        pci = card["pci"]
+        subs = [row[2].split() for row in rows if row[0] == pci["device"] and row[1] == name]
+        assert subs, f"{name} is not {pci['device']} in the catalog"
+        assert pci["subvendor"] != "10de" or not subs[0] or pci["subdevice"] in subs[0]

@@ -50,14 +50,17 @@ def notice_faults(world: World) -> None:
 
 
 def autoload(world: World) -> None:
-    """As udev does for a device with a matching module, and systemd-modules-load for the names in
-    modules-load.d.
-    """
+    """Load the driver as udev does for a device with a matching module, then what modules-load.d names."""
     name = modules.base_module(world)
     if name is None or not world.gpus() or kmod.blacklisted(world, "nvidia") or kmod.blacklisted(world, name):
         return
     with contextlib.suppress(modules.LoadError):
         modules.load(world, name, {**kmod.options(world, name), **kmod.options(world, "nvidia")})
+    for file in sorted((world.root / "etc/modules-load.d").glob("*.conf")):
+        path = world.resolve(file)
+        for line in path.read_text().split("\n") if path.is_file() else ():
+            if modules.OURS.match(line):
+                kmod.modprobe(world, ["-b", line.strip()], silent=True)
 
 
 def _cover(world: World) -> None:

@@ -57,7 +57,7 @@ PLAIN = {"-h", "-L", "-q", "-x", "-rac", "-rgc", "-rmc", "-eow", "--version"}
 
 def main(world: World, args: list[str]) -> int:
     """Run nvidia-smi -> its exit code. What the real one prints goes to standard output, refusals too."""
-    if sys.stderr.isatty():
+    if sys.stdout.isatty():
         print(f"({MARK})", file=sys.stderr)
     try:
         if args and args[0] in ("-h", "--help"):
