@@ -46,7 +46,8 @@ for compiler in "$root"/usr/lib/ccache/*; do
 done
 mkdir "$root{COMPILER_CACHE}"
 # apt gives dpkg a PATH of its own (DPkg::Path), without /usr/local.
-echo 'DPkg::Path "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";' > "$root/etc/apt/apt.conf.d/50lab-path"
+echo 'DPkg::Path "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";' > \
+"$root/etc/apt/apt.conf.d/50lab-path"
 cat > "$root/etc/ccache.conf" <<'END'
 cache_dir = {COMPILER_CACHE}
 max_size = 3G

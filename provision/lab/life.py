@@ -211,7 +211,17 @@ def remove(host: LabHost) -> None:
     if host.folder.exists():
         gone = host.folder.with_name(f".gone-{host.name}-{time.time_ns()}")
         host.folder.rename(gone)
-        shutil.rmtree(gone)
+        delete(gone)
+
+
+def delete(folder: Path) -> None:
+    """Deletes a folder which another run may be deleting too."""
+
+    def went(_: object, __: str, error: tuple[type[BaseException], BaseException, object]) -> None:
+        if not isinstance(error[1], FileNotFoundError):
+            raise error[1]
+
+    shutil.rmtree(folder, onerror=went)
 
 
 def down(place: Place, name: str) -> None:
@@ -251,11 +261,11 @@ def leave(place: Place) -> None:
 
 def clear_debris(place: Place) -> None:
     """Removes what runs that were killed left behind. The caller holds the lab's lock."""
-    for folder in [path for path in place.hosts.iterdir() if path.is_dir()]:
+    for folder in [path for path in place.hosts.glob("*") if path.is_dir()]:  # hidden ones too
         host = load(place, folder.name)
         if host is None:
             mounts.clear(folder)
-            shutil.rmtree(folder)
+            delete(folder)
         elif not host.whole:
             with lock(making(place, host.name), wait=False) as free:
                 if free:
