@@ -11,7 +11,7 @@ import click
 from provision.errors import Usage
 
 from .asking import agreed, host_key_question
-from .options import HostOptions, host_options
+from .options import HostOptions, host_options, password_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     help="Whether a host may be rebooted where only that helps.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@password_option
 @host_options
 def bootstrap(
     hosts: tuple[str, ...], yes: bool, resume: bool, reboot: str, form: str, options: HostOptions

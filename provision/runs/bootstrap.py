@@ -106,7 +106,7 @@ class _Flow:
 
     def plan_all(self, consent: Consent) -> None:
         """Connect, record, judge and plan every host."""
-        plan_all(self._fleet, self._travellers, consent.host_key)
+        plan_all(self._fleet, self._travellers, consent.host_key, first_contact=True)
         self._keep_recordings(self._travellers.values(), "before")
         plans = [t.plan.as_dict() for t in self._travellers.values() if t.plan]
         self._directory.write("plan.json", {"plans": plans})
