@@ -80,5 +80,5 @@ password_option = click.option(
     "--password-fd",
     type=click.IntRange(0),
     metavar="N",
-    help="Read the login password from this file descriptor, where no key gets in yet: your key is left there.",
+    help="Read the login password from this descriptor, where no key gets in yet: your key is left there.",
 )

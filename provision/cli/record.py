@@ -21,11 +21,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("hosts", metavar="HOST...", nargs=-1, required=True)
-@click.option("--out", metavar="FILE|DIR", help="Write there instead of to standard output; a folder for several hosts.")
-@click.option("--redact", is_flag=True, help="Replace names, addresses and serial numbers, to pass a recording on.")
+@click.option(
+    "--out", metavar="FILE|DIR", help="Write there instead of to standard output; a folder for several hosts."
+)
+@click.option(
+    "--redact", is_flag=True, help="Replace names, addresses and serial numbers, to pass a recording on."
+)
 @host_options
 @click.pass_context
-def record(ctx: click.Context, /, hosts: tuple[str, ...], out: str | None, redact: bool, options: HostOptions) -> None:
+def record(
+    ctx: click.Context, /, hosts: tuple[str, ...], out: str | None, redact: bool, options: HostOptions
+) -> None:
     """Record the raw state of hosts. Nothing on them changes.
 
     One host is printed as a JSON document; several go into the folder that --out names, a file each.
