@@ -188,8 +188,8 @@ def _prove(door: Door, password_refused: bool, proofs: list[str], end: float) ->
 
 
 def _still_out(door: Door, proofs: list[str]) -> str:
+    """What to add where the old state lets nobody in either: somebody changed it and never loaded it."""
     again = _answer(lambda limit: fresh.login(door, timeout=limit), time.monotonic() + LISTENS_AGAIN)
-    again = _answer(lambda seconds: fresh.login(door, timeout=seconds), time.monotonic() + LISTENS_AGAIN)
     proofs.append(f"put back: {again.says}")
     if again.holds:
         return ""
