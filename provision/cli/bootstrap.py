@@ -80,18 +80,20 @@ def bootstrap(
 
 
 def _agreed(travellers: Sequence[Traveller], yes: bool) -> bool:
-    """Show every plan; ask only where there is something to do."""
+    """Show every plan and ask, where there is something to do; if not, the report will say all there is."""
     from provision.report.text.lines import console
     from provision.report.text.plan import plan as print_plan
 
+    going = [t.name for t in travellers if t.goes_on]
+    if not going:
+        return True
     out = console(sys.stderr)
     for traveller in travellers:
         if traveller.plan:
             print_plan(traveller.plan, out)
         elif traveller.failure:
             click.echo(str(traveller.failure), err=True)
-    going = [t.name for t in travellers if t.goes_on]
-    return not going or agreed(f"Change {', '.join(going)} as shown?", yes=yes)
+    return agreed(f"Change {', '.join(going)} as shown?", yes=yes)
 
 
 def _unfinished(managed: Sequence[Managed], last: object) -> tuple[Managed, ...]:

@@ -38,6 +38,7 @@ def record(
     `gpu-provision audit --recording` reads them.
     """
     from provision.recording import remote
+    from provision.report import exits
     from provision.runs.fleet import Fleet
 
     from .hosts import resolve_hosts
@@ -60,9 +61,7 @@ def record(
             _write(recording, name, place)
     for failure in failures:
         click.echo(f"gpu-provision: {failure}", err=True)
-    if failures:
-        # Of several kinds the contract's order decides: 1 before 3 before 2.
-        ctx.exit(min((f.exit_code for f in failures), key=[1, 3, 2].index))
+    ctx.exit(exits.worst(f.exit_code for f in failures))
 
 
 def _ask(question: str) -> bool:
