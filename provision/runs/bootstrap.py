@@ -68,7 +68,7 @@ def bootstrap(
             flow.plan_all(consent)
             if not consent.plans(list(travellers.values())):
                 raise Declined("nothing was done")
-            planned = {t.name: t.plan.roles for t in travellers.values() if t.plan}
+            planned = {t.name: (*t.plan.roles, *t.plan.later) for t in travellers.values() if t.plan}
             with progress(planned) as shown:
                 interrupted = not flow.converge_all(shown)
                 if not interrupted:
