@@ -151,7 +151,9 @@ def algorithms(host: Judged) -> Verdict:
     if not gone:
         return unknown("the version of openssh-server is not known")
     options = sshd.cases[0].options
-    bad = [told for removal in gone if (told := _weak(removal, options.get(removal.keyword.lower(), ())))]
+    if silent := [r.keyword for r in gone if r.keyword.lower() not in options]:
+        return unknown(f"sshd -T does not tell {', '.join(silent)}")
+    bad = [told for removal in gone if (told := _weak(removal, options[removal.keyword.lower()]))]
     offered = ",".join(options.get("kexalgorithms", ()))
     if host.profile["ssh_hardening_old_clients"] and not _classic(offered):
         bad.append(f"kexalgorithms lacks {CLASSIC.rstrip('*')}, which old clients need")

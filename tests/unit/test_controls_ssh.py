@@ -203,6 +203,12 @@ def test_weak_algorithms_are_named() -> None:
         assert name in told
 
 
+def test_algorithms_that_sshd_does_not_tell_are_unknown() -> None:
+    verdict = judge(ssh.algorithms, facts(cases=[case(macs="")]))
+    assert verdict.status is Status.UNKNOWN
+    assert "MACs" in verdict.actual
+
+
 def test_algorithms_of_an_unknown_version_are_unknown() -> None:
     assert judge(ssh.algorithms, facts(openssh="strange")).status is Status.UNKNOWN
 

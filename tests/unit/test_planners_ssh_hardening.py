@@ -148,6 +148,7 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {},
         "line 5",
     ),
+    ({"cases": [case(pubkeyauthentication="")]}, {}, "did not tell pubkeyauthentication"),
     ({"files": {"/opt/sshd_config": "UsePAM yes\n"}}, {}, "/opt/sshd_config instead of"),
     ({"openssh": "1:7.9p1-10+deb10u2"}, {}, "8.2"),
     ({"cases": [case(authenticationmethods="publickey,keyboard-interactive")]}, {}, "more than a key"),
