@@ -321,6 +321,11 @@ def rank(ask: Ask, found: Found) -> tuple[object, ...]:
         not ask.source and found.source != "nvidia",
         not found.cuda,
         not alive,
+        any(
+            found.os in packages.get("os", []) and packages["modules"] == found.modules and packages.get("unbuilt")
+            for packages in PACKAGES["drivers"]
+            if packages["source"] == found.source and packages["first"] <= found.branch <= (packages["last"] or 999)
+        ),
         max(fits, default=0),
         found.source == "debian" and found.toolkit_source == "nvidia",
         ["LTS", "PB", "NFB", "DEV"].index(row["type"]),
