@@ -194,8 +194,7 @@ def _password_ways(case: SshdCase) -> tuple[str, ...]:
     methods = [way for value in values for way in value.split()]
     if methods and "any" not in methods and all("publickey" in way.split(",") for way in methods):
         return ()
-    keywords = ("passwordauthentication", "kbdinteractiveauthentication", "challengeresponseauthentication")
-    return tuple(f"{k} {v}" for k in keywords if (v := case.option(k)) not in (None, "no"))
+    return tuple(f"{k} {v}" for k in planner.TYPED if (v := case.option(k)) not in (None, "no"))
 
 
 def _winner(sshd: Sshd, keyword: str) -> str:
