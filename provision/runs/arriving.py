@@ -30,6 +30,8 @@ def arrive(
 
     With `first_contact`, a host that no key gets into is given ours, where the user gave its password.
     """
+    for name, traveller in travellers.items():
+        traveller.local = fleet.lines[name].managed.target.local
     failed = dict(fleet.open(ask))
     if first_contact:
         with_password = [name for name in failed if fleet.lines[name].managed.secrets.login is not None]

@@ -150,7 +150,7 @@ class _Flow:
 
     def _judge_result(self, traveller: Traveller, progress: Progress) -> None:
         """What the pass left: done, a next pass, a reboot, or a role that did not do its work."""
-        if (waits := traveller.waits_for_reboot()) and self._may_reboot:
+        if (waits := traveller.waits_for_reboot()) and self._may_reboot and not traveller.local:
             self._reboot(traveller, progress)
             if traveller.failure:
                 return

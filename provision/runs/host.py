@@ -24,6 +24,8 @@ class Traveller:
 
     name: str
     resume: str
+    local: bool = False
+    """True for the machine that we run on: it cannot be looked at from outside, nor restarted."""
     look: Look | None = None
     plan: Plan | None = None
     planned: list[str] = field(default_factory=list)
