@@ -322,9 +322,9 @@ def rank(ask: Ask, found: Found) -> tuple[object, ...]:
         not found.cuda,
         not alive,
         any(
-            found.os in packages.get("os", []) and packages["modules"] == found.modules and packages.get("unbuilt")
-            for packages in PACKAGES["drivers"]
-            if packages["source"] == found.source and packages["first"] <= found.branch <= (packages["last"] or 999)
+            names.get("unbuilt") and names["modules"] == found.modules and found.os in names.get("os", [])
+            for names in PACKAGES["drivers"]
+            if names["source"] == found.source and names["first"] <= found.branch <= (names["last"] or 999)
         ),
         max(fits, default=0),
         found.source == "debian" and found.toolkit_source == "nvidia",
