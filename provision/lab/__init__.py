@@ -42,7 +42,7 @@ def find(name: str) -> LabHost | None:
 
 
 def hosts() -> list[LabHost]:
-    """Every host of the lab, in order of name. Raises Usage for a user who is not root: nobody else may look."""
+    """Every host of the lab, in order of name. Raises Usage for a user who is not root."""
     from .host import all_hosts
     from .needs import require_root
 

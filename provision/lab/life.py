@@ -170,7 +170,8 @@ def boot(host: LabHost) -> None:
             stdout=console,
             stderr=console,
             cwd="/",
-            env=plain_environment(),
+            # cgroup2 alone in the host, as Debian boots, also where this machine still has the old hierarchies.
+            env={**plain_environment(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY": "1"},
             start_new_session=True,
         )
 
