@@ -26,10 +26,10 @@ SETTINGS = ("fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "net
 DIES = """
 import os, signal, sys
 from provision import lab
-from provision.lab import cgroups, double, keys, life, mounts, network, packages, settings
+from provision.lab import cgroups, double, keys, life, machine, mounts, network, packages, settings
 
 when, room, step = sys.argv[1:4]
-room = {"life": life, "double": double}.get(room) or getattr(life, room)
+room = globals()[room]
 real = getattr(room, step)
 
 def dying(*args, **kwargs):
@@ -44,13 +44,13 @@ lab.up("cut")
 WAITS = """
 import time
 from provision import lab
-from provision.lab import life
+from provision.lab import machine
 
 def waiting(host):
     print("up", flush=True)
     time.sleep(60)
 
-life.wait_for_ssh = waiting
+machine.wait_for_ssh = waiting
 lab.up("cut")
 """
 STEPS = [
@@ -62,8 +62,8 @@ STEPS = [
     "after keys.give",
     "after double.install",
     "after cgroups.make",
-    "after life.boot",
-    "after life.wait_for_ssh",
+    "after machine.boot",
+    "after machine.wait_for_ssh",
 ]
 
 
