@@ -25,6 +25,8 @@ def machine(lab_up: Callable[..., LabHost]) -> LabHost:
     put(host, "gp-plain", Depends="gp-part")
     put(host, "gp-part")
     put(host, "gp-slow", postinst="sleep 8")
+    put(host, "gp-one", postinst="sleep 6")
+    put(host, "gp-two", postinst="sleep 6")
     put(host, "gp-broken", postinst="[ -e /gp-mended ]")
     put(host, "gp-foreign", postinst="[ -e /gp-mended ]")
     put(host, "gp-kernel", Depends="linux-image-9.9.9-test")
@@ -155,6 +157,15 @@ def test_a_killed_controller_interrupts_nothing_and_the_next_run_reads_the_resul
     assert told["resumed"], told
     assert not told.get("failed")
     assert state(control, "gp-slow").startswith("ii")
+
+
+def test_two_runs_at_once_go_one_after_the_other(machine: LabHost, tmp_path: Path) -> None:
+    controllers = [Controller(tmp_path / name, machine) for name in ("one", "two")]
+    plays = [c.start(task(f"gp-{name}")) for c, name in zip(controllers, ("one", "two"), strict=True)]
+    for running in plays:
+        told = running.result()
+        assert not told.get("failed"), told
+    assert [state(controllers[0], name)[:2] for name in ("gp-one", "gp-two")] == ["ii", "ii"]
 
 
 def test_a_failing_package_is_told_in_dpkgs_words_and_finished_by_the_next_run(control: Controller) -> None:
