@@ -96,6 +96,8 @@ class ActionModule(ActionBase):
                 if "state" not in applied:
                     return told | self._lost(door, transaction, end + SLACK, _message(applied))
                 return told | _failed(applied["state"], _message(applied))
+            # Sending the host's side there took its time; the host's own clock began later.
+            end = time.monotonic() + applied["remaining"]
             wrong = _prove(door, args["prove"]["password_refused"], proofs, end)
             if wrong:
                 reverted = self._step("revert", {"id": transaction}, limit=240)
