@@ -53,7 +53,7 @@ def bootstrap(
     from provision.runs.directory import RunDirectory
 
     from .hosts import resolve_hosts
-    from .mending import mend
+    from .mending import mend, resume_command
 
     managed = resolve_hosts(hosts, options)
     if resume:
@@ -69,6 +69,7 @@ def bootstrap(
         directory,
         consent=Consent(lambda travellers: _agreed(travellers, yes), host_key_question()),
         progress=lambda planned: progress(planned, sys.stderr, dict(planned)),
+        resume=resume_command(options),
         forks=options.forks,
         may_reboot=reboot == "allow",
     )

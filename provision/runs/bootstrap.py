@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,15 +51,17 @@ def bootstrap(
     *,
     consent: Consent,
     progress: Callable[[Mapping[str, tuple[str, ...]]], Progress],
+    resume: Callable[[str], str],
     forks: int = 20,
     may_reboot: bool = False,
 ) -> Run:
     """Take hosts from an address to proven GPU servers. What went wrong on a host is in its result.
 
+    `resume` gives the command by which a person goes on with a host that is left half-way.
     Raises Declined where the plan was not agreed to, and Usage where nobody was there to ask.
     """
     began, taken = time.monotonic(), datetime.now(UTC)
-    travellers = travellers_of((host.name for host in hosts), _resume_command)
+    travellers = travellers_of((host.name for host in hosts), resume)
     interrupted = False
     with Fleet(hosts, forks) as fleet:
         flow = _Flow(fleet, travellers, directory, forks, may_reboot)
@@ -127,6 +128,8 @@ class _Flow:
                 traveller.passes.append(result.hosts[traveller.name])
             self.save_states()
             if result.interrupted:
+                for traveller in going:
+                    traveller.look = None  # what was seen before may not hold any more
                 return False
             self._after_pass(going, number, progress)
         for traveller in self._travellers.values():
@@ -201,7 +204,3 @@ class _Flow:
 
     def save_states(self) -> None:
         self._directory.write_states({t.name: t.state for t in self._travellers.values()})
-
-
-def _resume_command(host: str) -> str:
-    return f"gpu-provision {COMMAND} {shlex.quote(host)} --resume"
