@@ -48,7 +48,7 @@ class Traveller:
     def state(self) -> str:
         """The state that the host is in now, by its contract name."""
         if not self.reached:
-            return UNREACHED
+            return UNREACHED if self.failure else str(State.UNTOUCHED)
         last = self.passes[-1] if self.passes else None
         if last is None:
             return (
