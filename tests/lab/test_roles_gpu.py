@@ -1,5 +1,6 @@
 """The roles nvidia_driver, gpu_settings and nccl by plain ansible-playbook on lab hosts."""
 
+# ruff: noqa: E501
 
 from __future__ import annotations
 
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from provision.lab import LabHost
 
 BUILD_SECONDS = 3600
+# Debian's sources as one line each (12) or as a deb822 file (13).
+ONLY_MAIN = (
+    "for f in /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources; do "
+    "[ ! -e $f ] || sed -i 's/ main .*/ main/; s/^Components: main.*/Components: main/' $f; done; apt-get update -qq"
+)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +105,7 @@ def test_the_drivers_check_mode_changes_nothing(control: Controller) -> None:
     assert status == 0, output
     assert changes(control.host) == before
     # The same where apt's sources leave the driver's parts out, so that nothing can be simulated yet.
-    control.shell("sed -i 's/ main .*/ main/' /etc/apt/sources.list && apt-get update -qq")
+    control.shell(ONLY_MAIN)
     before = changes(control.host)
     status, output, _ = play(control, "nvidia_driver", check=True, nvidia_driver_source="debian")
     assert status == 0, output
@@ -114,7 +120,7 @@ def test_a_real_driver_is_built_loaded_and_set(
     host = lab_up(release=release, gpus=gpus)
     controller = Controller(tmp_path, host)
     # As on a fresh server: nothing but main, and the driver's parts of the archive are to be added.
-    controller.shell("sed -i 's/ main .*/ main/' /etc/apt/sources.list && apt-get update -qq")
+    controller.shell(ONLY_MAIN)
     status, output, _ = play(controller, "nvidia_driver", nvidia_driver_source="debian")
     assert status == 0, output
     assert "Components: contrib non-free non-free-firmware" in controller.shell(
