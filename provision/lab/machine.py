@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from .host import LabHost
 
 SUPERVISOR = Path(__file__).with_name("supervisor.sh")
-BOOT_LIMIT = 60.0  # seconds; a host takes about one, twenty at once on two cores about fifteen
+BOOT_LIMIT = (
+    180.0  # seconds; a host takes about one, but twenty at once on a busy machine wait for each other
+)
 
 
 def make(host: LabHost) -> None:

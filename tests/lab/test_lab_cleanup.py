@@ -71,6 +71,13 @@ def sysctls() -> list[str]:
     return [Path("/proc/sys", name).read_text() for name in SETTINGS]
 
 
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""  # has ended
+
+
 def login(host: LabHost) -> bool:
     from provision.transport.ssh import fresh_args
 
@@ -113,7 +120,7 @@ def test_a_name_is_free_again_when_up_was_killed() -> None:
 @pytest.mark.usefixtures("own_lab")
 def test_interrupted_up_leaves_nothing() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", WAITS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", WAITS], stdout=subprocess.PIPE
     ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"up\n"
@@ -129,9 +136,7 @@ def test_a_dead_supervisor_is_no_hindrance() -> None:
     from provision.lab import cgroups
 
     host = lab.up()
-    nspawn = [
-        pid for pid in cgroups.members(host.cgroup) if b"nspawn" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    nspawn = [pid for pid in cgroups.members(host.cgroup) if b"systemd-nspawn" in command_line(pid)]
     assert len(nspawn) == 2  # the supervisor and systemd-nspawn
     for pid in nspawn:
         os.kill(pid, signal.SIGKILL)
