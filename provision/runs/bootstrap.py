@@ -107,7 +107,7 @@ class _Flow:
 
     def plan_all(self, consent: Consent) -> None:
         """Connect, record, judge and plan every host."""
-        plan_all(self._fleet, self._travellers, consent.host_key, first_contact=True)
+        plan_all(self._fleet, self._travellers, consent.host_key, to_change=True)
         self._keep_recordings(self._travellers.values(), "before")
         plans = [t.plan.as_dict() for t in self._travellers.values() if t.plan]
         self._directory.write("plan.json", {"plans": plans})
@@ -172,10 +172,10 @@ class _Flow:
         progress.step(traveller.name, "reboot", "waiting for another boot to answer")
         try:
             reboot(line.target, sudo_password=line.managed.secrets.sudo)
+            line.again()
         except Failure as e:
             traveller.failure = e
             return
-        line.again()
         self._look_at([traveller], "after-reboot", progress)
 
     def _look_at(self, travellers: Sequence[Traveller], when: str, progress: Progress) -> None:

@@ -38,10 +38,10 @@ def plan_all(
     travellers: Mapping[str, Traveller],
     ask: Callable[[str], bool] | None,
     *,
-    first_contact: bool = False,
+    to_change: bool = False,
 ) -> None:
-    """Connect, record, judge and plan every host. `first_contact` as in arrive()."""
-    arrive(fleet, travellers, ask, first_contact=first_contact)
+    """Connect, record, judge and plan every host. `to_change` as in arrive()."""
+    arrive(fleet, travellers, ask, to_change=to_change)
     for traveller in travellers.values():
         if traveller.look and traveller.failure is None:
             traveller.failure = preflight(traveller.name, traveller.look)
