@@ -1,4 +1,4 @@
-"""Controls of what happened and happens to GPUs: Xid events of this boot, lowered clocks, the PCIe link, MIG."""
+"""Controls of what happens to GPUs: Xid events of this boot, lowered clocks, the PCIe link, MIG."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ def mig(host: Judged) -> Verdict:
         return wanting
     if pending.unclear is not None:
         return unknown(pending.unclear)
-    later = dict((gpu.index, mode) for gpu, mode in pending.known)
+    later = {gpu.index: mode for gpu, mode in pending.known}
     waits = [gpu for gpu, mode in modes.known if later.get(gpu.index, mode) is not mode]
     if waits:
         return warned(
