@@ -12,9 +12,13 @@ class Failure(Exception):
         self.says, self.host, self.do = says, host, do
         super().__init__(self.__str__())
 
+    @property
+    def reason(self) -> str:
+        """What is wrong and what to do, for a place that names the host already."""
+        return self.says + (f"\n  {self.do}" if self.do else "")
+
     def __str__(self) -> str:
-        where = f"{self.host}: " if self.host else ""
-        return f"{where}{self.says}" + (f"\n  {self.do}" if self.do else "")
+        return f"{self.host}: {self.reason}" if self.host else self.reason
 
 
 class Usage(Failure):

@@ -102,7 +102,7 @@ class ActionModule(ActionBase):
                 state = reverted.get("state", "armed")
                 if state == "armed":
                     return told | self._lost(door, transaction, end, wrong)
-                return told | _failed(state, wrong)
+                return told | _failed(state, wrong + _still_out(door, proofs))
             confirmed = self._step("confirm", {"id": transaction}, limit=SLACK)
         except AnsibleConnectionFailure as e:
             return told | self._lost(door, transaction, end + PUTTING_BACK, str(e))
@@ -185,6 +185,18 @@ def _prove(door: Door, password_refused: bool, proofs: list[str], end: float) ->
         if not refused.holds:
             return f"after the change a password is not proven to be refused: {refused.says}"
     return None
+
+
+def _still_out(door: Door, proofs: list[str]) -> str:
+    """What to add where the old state lets nobody in either: somebody changed it and never loaded it."""
+    again = _answer(lambda limit: fresh.login(door, timeout=limit), time.monotonic() + LISTENS_AGAIN)
+    proofs.append(f"put back: {again.says}")
+    if again.holds:
+        return ""
+    return (
+        f"; and with the old files a fresh login does not work either ({again.says}): somebody changed them "
+        "before and did not reload. Keep every open session, and mend them from there"
+    )
 
 
 def _answer(proof: Callable[[float], fresh.Proof], end: float) -> fresh.Proof:

@@ -7,8 +7,8 @@ DOCUMENTATION = r"""
 module: recording
 short_description: Record what a host looks like now
 description:
-  - Asks the host all questions of a recording (packages, kernels, modules, GPUs, disks, network, SSH, settings)
-    with one program on one connection, and sets the answers as a fact.
+  - Asks the host all questions of a recording (packages, kernels, modules, GPUs, disks, network, SSH,
+    settings) with one program on one connection, and sets the answers as a fact.
   - Nothing on the host changes; it runs in check mode too.
   - What is read with C(become) is complete. Without it, what only root may read is marked as denied.
   - Passwords and tokens are masked on the host.

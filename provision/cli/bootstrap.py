@@ -11,7 +11,7 @@ import click
 from provision.errors import Usage
 
 from .asking import agreed, host_key_question
-from .options import HostOptions, host_options
+from .options import HostOptions, host_options, password_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     help="Whether a host may be rebooted where only that helps.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@password_option
 @host_options
 def bootstrap(
     hosts: tuple[str, ...], yes: bool, resume: bool, reboot: str, form: str, options: HostOptions
@@ -79,18 +80,20 @@ def bootstrap(
 
 
 def _agreed(travellers: Sequence[Traveller], yes: bool) -> bool:
-    """Show every plan; ask only where there is something to do."""
+    """Show every plan and ask, where there is something to do; if not, the report will say all there is."""
     from provision.report.text.lines import console
     from provision.report.text.plan import plan as print_plan
 
+    going = [t.name for t in travellers if t.goes_on]
+    if not going:
+        return True
     out = console(sys.stderr)
     for traveller in travellers:
         if traveller.plan:
             print_plan(traveller.plan, out)
         elif traveller.failure:
             click.echo(str(traveller.failure), err=True)
-    going = [t.name for t in travellers if t.goes_on]
-    return not going or agreed(f"Change {', '.join(going)} as shown?", yes=yes)
+    return agreed(f"Change {', '.join(going)} as shown?", yes=yes)
 
 
 def _unfinished(managed: Sequence[Managed], last: object) -> tuple[Managed, ...]:

@@ -48,12 +48,6 @@ _OPTIONS = (
     ),
     click.option("--forks", type=click.IntRange(1), default=20, show_default=True, help="Hosts at once."),
     click.option(
-        "--password-fd",
-        type=click.IntRange(0),
-        metavar="N",
-        help="Read the login password from this file descriptor.",
-    ),
-    click.option(
         "--become-password-fd",
         type=click.IntRange(0),
         metavar="N",
@@ -71,7 +65,7 @@ def host_options(command: F) -> F:
 
     @wraps(command)
     def gathered(**arguments: Any) -> Any:
-        own = {f.name: arguments.pop(f.name) for f in fields(HostOptions)}
+        own = {f.name: arguments.pop(f.name, None) for f in fields(HostOptions)}
         return command(options=HostOptions(**own), **arguments)
 
     decorated: Any = gathered
@@ -79,3 +73,12 @@ def host_options(command: F) -> F:
         decorated = option(decorated)
     result: F = decorated
     return result
+
+
+# Only a command that may leave a key on the host takes the password of a login.
+password_option = click.option(
+    "--password-fd",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Read the login password from this descriptor, where no key gets in yet: your key is left there.",
+)

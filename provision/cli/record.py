@@ -21,17 +21,24 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("hosts", metavar="HOST...", nargs=-1, required=True)
-@click.option("--out", metavar="FILE|DIR", help="Write there instead of to standard output; a folder for several hosts.")
-@click.option("--redact", is_flag=True, help="Replace names, addresses and serial numbers, to pass a recording on.")
+@click.option(
+    "--out", metavar="FILE|DIR", help="Write there instead of to standard output; a folder for several hosts."
+)
+@click.option(
+    "--redact", is_flag=True, help="Replace names, addresses and serial numbers, to pass a recording on."
+)
 @host_options
 @click.pass_context
-def record(ctx: click.Context, /, hosts: tuple[str, ...], out: str | None, redact: bool, options: HostOptions) -> None:
+def record(
+    ctx: click.Context, /, hosts: tuple[str, ...], out: str | None, redact: bool, options: HostOptions
+) -> None:
     """Record the raw state of hosts. Nothing on them changes.
 
     One host is printed as a JSON document; several go into the folder that --out names, a file each.
     `gpu-provision audit --recording` reads them.
     """
     from provision.recording import remote
+    from provision.report import exits
     from provision.runs.fleet import Fleet
 
     from .hosts import resolve_hosts
@@ -54,9 +61,7 @@ def record(ctx: click.Context, /, hosts: tuple[str, ...], out: str | None, redac
             _write(recording, name, place)
     for failure in failures:
         click.echo(f"gpu-provision: {failure}", err=True)
-    if failures:
-        # Of several kinds the contract's order decides: 1 before 3 before 2.
-        ctx.exit(min((f.exit_code for f in failures), key=[1, 3, 2].index))
+    ctx.exit(exits.worst(f.exit_code for f in failures))
 
 
 def _ask(question: str) -> bool:

@@ -28,7 +28,7 @@ def all_controls() -> Mapping[str, Control]:
 
 
 def judge(facts: Facts, profile: Profile, stack: Stack | Unknown) -> tuple[Finding, ...]:
-    """All findings of one host, in order of name. A profile may require controls that are not by themselves."""
+    """All findings of one host, by name. A profile may require controls that are not so by themselves."""
     host = Judged(facts, profile, stack)
     return tuple(
         with_required(found, True) if found.control in profile.required_controls else found

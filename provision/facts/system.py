@@ -62,11 +62,12 @@ class Clock:
 
 @record
 class Rights:
-    """Who asked, and as whom."""
+    """Who asked, and as whom. `says` are sudo's own words where it gave no rights."""
 
     user: str
     root: bool
     peer: str | None
+    says: str | None = None
 
 
 def cpu(answer: Answer) -> Cpu | Unknown:
@@ -188,7 +189,7 @@ def rights(answer: Answer) -> Rights | Unknown:
     user, root = text_of(value, "user"), flag_of(value, "root")
     if user is None or root is None:
         return Unknown("rights: user or root is missing", answer.item)
-    return Rights(user, root, text_of(value, "from"))
+    return Rights(user, root, text_of(value, "from"), text_of(value, "says"))
 
 
 def _object(answer: Answer) -> dict[str, Any] | Unknown:

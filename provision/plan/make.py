@@ -38,9 +38,7 @@ def make(host: str, judged: Judged, findings: Sequence[Finding], order: Sequence
     return Plan(host, tuple(steps), later)
 
 
-def _unknowns(
-    findings: Sequence[Finding], mended: Collection[str]
-) -> tuple[list[Finding], list[Finding]]:
+def _unknowns(findings: Sequence[Finding], mended: Collection[str]) -> tuple[list[Finding], list[Finding]]:
     """Unknowns that a role should end: those that wait for a control to be mended, and the others.
 
     The wait may lead through controls that no role mends: clocks wait for a driver that answers, and

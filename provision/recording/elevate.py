@@ -15,18 +15,22 @@ import sys
 
 READY = b"gpu-provision-elevated\n"
 PROMPT = "gpu-provision-password:"
+PYTHON = [sys.executable, "-I", "-S", "-B", "-"]
 
 
 def main() -> int:
     password, _, rest = sys.stdin.buffer.read().partition(b"\n")
-    python = [sys.executable, "-I", "-S", "-B", "-"]
-    shell = ["/bin/sh", "-c", 'echo gpu-provision-elevated; exec "$0" "$@"', *python]
-    sudo = subprocess.Popen(
-        ["sudo", "-S", "-p", PROMPT, "--", *shell],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
+    shell = ["/bin/sh", "-c", 'echo gpu-provision-elevated; exec "$0" "$@"', *PYTHON]
+    try:
+        sudo = subprocess.Popen(
+            ["sudo", "-S", "-p", PROMPT, "--", *shell],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    except OSError:
+        os.write(2, b"sudo: not found\n")
+        return alone(rest)
     assert sudo.stdin
     assert sudo.stdout
     assert sudo.stderr
@@ -60,7 +64,7 @@ def main() -> int:
                     sudo.stdin.close()  # it was wrong: one attempt is enough
                     poll.unregister(sudo.stderr)
                     poll.unregister(sudo.stdout)
-                    os.write(2, b"sudo: the password was not accepted\n")
+                    said += b"\nsudo: the password was not accepted\n"
                     break
                 given = True
                 sudo.stdin.write(password + b"\n")
@@ -69,9 +73,14 @@ def main() -> int:
         return sudo.wait()
     os.write(2, said)
     sudo.wait()
-    alone = subprocess.Popen(python, stdin=subprocess.PIPE)
-    alone.communicate(rest)
-    return alone.returncode
+    return alone(rest)
+
+
+def alone(rest: bytes) -> int:
+    """Run the program with the rights that there are."""
+    unprivileged = subprocess.Popen(PYTHON, stdin=subprocess.PIPE)
+    unprivileged.communicate(rest)
+    return unprivileged.returncode
 
 
 if __name__ == "__main__":

@@ -17,7 +17,13 @@ done;
 
 run() { "$p" -I -S -B -; };
 # sudo -n reads nothing when it refuses, so the program is still there for the second try.
-with_sudo() { sudo -n -- "$p" -I -S -B - || run; };
+with_sudo() {
+  sudo -n -- "$p" -I -S -B -; s=$?;
+  case $s in
+    0|@TOO_OLD@) return $s;;
+  esac;
+  run;
+};
 # The password is the first line of standard input. Root needs none: the line is taken off, and no more.
 with_password() {
   if [ "$(id -u)" = 0 ]; then

@@ -74,12 +74,16 @@ def from_output(
     )
 
 
+# How the lines begin in which sudo, sudo-rs, or the shell that finds neither says no.
+_SUDO = r"sudo(?:-rs)?: |\S*sh: .*sudo: |\S+ is not in the sudoers file|Sorry, user "
+
+
 def _note_sudo(answers: dict[str, Any], said: str, *, as_root: bool) -> None:
     """Why there were no rights, in sudo's own words: an audit that could not see says how it could."""
-    words = re.findall(r"(?m)^(?:sudo|sudo-rs): .*$", said)
+    words = re.findall(rf"(?m)^(?:{_SUDO}).*$", said)
     if not as_root and words and "stdout" in answers.get("rights", {}):
         known = json.loads(answers["rights"]["stdout"])
-        known["says"] = words[0]
+        known["says"] = words[-1].strip()  # before it sudo may have grumbled about the host's name
         answers["rights"] = {**answers["rights"], "stdout": json.dumps(known)}
 
 

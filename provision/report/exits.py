@@ -15,15 +15,15 @@ OK, FAILED, USAGE, UNJUDGED, INTERRUPTED = 0, 1, 2, 3, 130
 
 
 def worst(codes: Iterable[int]) -> int:
-    """The one code for several results: interrupted, then a wrong call, then failed, then not judged."""
+    """The one code for several results: interrupted, then failed, then a wrong call, then not judged."""
     given = set(codes)
-    return next((code for code in (INTERRUPTED, USAGE, FAILED, UNJUDGED) if code in given), OK)
+    return next((code for code in (INTERRUPTED, FAILED, USAGE, UNJUDGED) if code in given), OK)
 
 
 def of_judgement(host: Judgement) -> int:
     """FAILED for a finding that fails; UNJUDGED for no answer, from the host or of a required control."""
     if host.unreached is not None:
-        return UNJUDGED
+        return host.unreached_code
     counted = [f for f in host.findings if not f.waived]
     if any(f.status is Status.FAIL for f in counted):
         return FAILED
@@ -32,8 +32,8 @@ def of_judgement(host: Judgement) -> int:
 
 def of_host_run(host: HostRun) -> int:
     """What one host of a run adds: its state, its findings afterwards and its checks from outside."""
-    if host.state == "unreached":
-        return UNJUDGED
+    if host.stopped != OK:
+        return host.stopped
     codes = [OK if host.state == "done" else FAILED]
     codes.append(of_judgement(host.judgement) if host.judgement else UNJUDGED)
     codes += [FAILED for check in host.checks if check.failed]
@@ -41,7 +41,11 @@ def of_host_run(host: HostRun) -> int:
 
 
 def of_run(run: Run) -> int:
-    return INTERRUPTED if run.interrupted else worst(of_host_run(h) for h in run.hosts)
+    """A wrong call gives USAGE only where nothing was done on any host."""
+    if run.interrupted:
+        return INTERRUPTED
+    code = worst(of_host_run(h) for h in run.hosts)
+    return FAILED if code == USAGE and any(h.passes for h in run.hosts) else code
 
 
 def of_audit(hosts: Iterable[Judgement]) -> int:

@@ -22,12 +22,17 @@ REVERTED = "reverted"
 
 @dataclass(frozen=True)
 class Judgement:
-    """One host as an audit sees it. `unreached` says why it could not be judged; findings are then empty."""
+    """One host as an audit sees it.
+
+    `unreached` says why it could not be judged; findings are then empty, and `unreached_code` is the exit
+    code that this gives.
+    """
 
     host: str
     findings: tuple[Finding, ...] = ()
     stack: Stack | Unknown | None = None
     unreached: str | None = None
+    unreached_code: int = 3
     as_root: bool = True
 
     @property
@@ -56,6 +61,7 @@ class HostRun:
     `state` is one of the states that a host can be left in: untouched, done, reverted, partial, or
     unreached. `passes` holds what each converge came to. `judgement` is made after the last of them;
     None where no recording could be made any more. `resume` is the command that goes on from here.
+    `stopped` is the exit code of what kept it from being converged at all; 0 where nothing did.
     """
 
     host: str
@@ -68,6 +74,7 @@ class HostRun:
     resume: str = ""
     reboot: str = ""
     """Why the host has to be rebooted before it is what it is meant to be; empty where it has not."""
+    stopped: int = 0
 
     def as_dict(self) -> dict[str, Any]:
         return {

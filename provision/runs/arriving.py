@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from .host import Traveller
@@ -10,7 +11,7 @@ from .look import Look, look
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from .fleet import Fleet
+    from .fleet import Fleet, Line
 
 
 def travellers_of(names: Iterable[str], resume: Callable[[str], str] = lambda _: "") -> dict[str, Traveller]:
@@ -19,12 +20,38 @@ def travellers_of(names: Iterable[str], resume: Callable[[str], str] = lambda _:
 
 
 def arrive(
-    fleet: Fleet, travellers: Mapping[str, Traveller], ask: Callable[[str], bool] | None = None
+    fleet: Fleet,
+    travellers: Mapping[str, Traveller],
+    ask: Callable[[str], bool] | None = None,
+    *,
+    first_contact: bool = False,
 ) -> None:
-    """Connect to every host, record and judge it. `ask` answers for host keys that are not known."""
-    for name, failure in fleet.open(ask).items():
+    """Connect to every host, record and judge it. `ask` answers for host keys that are not known.
+
+    With `first_contact`, a host that no key gets into is given ours, where the user gave its password.
+    """
+    failed = dict(fleet.open(ask))
+    if first_contact:
+        with_password = [name for name in failed if fleet.lines[name].managed.secrets.login is not None]
+        for name, failure in fleet.each(_greet, with_password).items():
+            if failure is None:
+                del failed[name]
+            else:
+                failed[name] = failure
+    for name, failure in failed.items():
         travellers[name].failure = failure
     look_at(fleet, [t for t in travellers.values() if t.failure is None])
+
+
+def _greet(line: Line) -> None:
+    """Leave our key there by password, and go on by the key."""
+    from provision.access.first_contact import first_contact
+    from provision.access.own_key import own_key
+
+    target, password = line.target, line.managed.secrets.login
+    assert password is not None
+    line.accept(replace(line.managed, target=first_contact(target, password, own_key(target))))
+    line.session.open()
 
 
 def look_at(fleet: Fleet, travellers: Iterable[Traveller]) -> None:

@@ -30,4 +30,5 @@ def _judgement(traveller: Traveller) -> Judgement:
     if traveller.look is not None:
         return traveller.look.judgement
     assert traveller.failure is not None
-    return Judgement(traveller.name, unreached=str(traveller.failure).removeprefix(f"{traveller.name}: "))
+    failure = traveller.failure
+    return Judgement(traveller.name, unreached=failure.reason, unreached_code=failure.exit_code)

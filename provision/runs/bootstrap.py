@@ -106,7 +106,7 @@ class _Flow:
 
     def plan_all(self, consent: Consent) -> None:
         """Connect, record, judge and plan every host."""
-        plan_all(self._fleet, self._travellers, consent.host_key)
+        plan_all(self._fleet, self._travellers, consent.host_key, first_contact=True)
         self._keep_recordings(self._travellers.values(), "before")
         plans = [t.plan.as_dict() for t in self._travellers.values() if t.plan]
         self._directory.write("plan.json", {"plans": plans})
@@ -192,9 +192,12 @@ class _Flow:
         """Verify the hosts that came to a good end."""
         proven = [t for t in self._travellers.values() if t.look and t.failure is None and not t.reboot]
         prove(self._fleet, proven, self._directory.path, progress=progress, forks=self._forks)
+        tried = {t.name for t in proven} | {t.name for t in self._travellers.values() if t.passes}
         for traveller in self._travellers.values():
             done = traveller.finished()
-            progress.end(traveller.name, done.state, done.trouble or done.reboot)
+            if traveller.name in tried:
+                said = done.passes and done.passes[-1].message  # it was shown when the task failed
+                progress.end(traveller.name, done.state, "" if said else done.trouble or done.reboot)
 
     def save_states(self) -> None:
         self._directory.write_states({t.name: t.state for t in self._travellers.values()})

@@ -96,7 +96,8 @@ class Traveller:
             passes=tuple(self.passes),
             judgement=self.look.judgement if self.look else None,
             checks=self.checks,
-            trouble=str(self.failure) if self.failure else None,
+            trouble=self.failure.reason if self.failure else None,
             resume=self.resume if state == State.PARTIAL else "",
             reboot=self.reboot,
+            stopped=self.failure.exit_code if self.failure and not self.passes else 0,
         )

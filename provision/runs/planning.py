@@ -29,9 +29,15 @@ def plan(
     return tuple(travellers.values())
 
 
-def plan_all(fleet: Fleet, travellers: Mapping[str, Traveller], ask: Callable[[str], bool] | None) -> None:
-    """Connect, record, judge and plan every host."""
-    arrive(fleet, travellers, ask)
+def plan_all(
+    fleet: Fleet,
+    travellers: Mapping[str, Traveller],
+    ask: Callable[[str], bool] | None,
+    *,
+    first_contact: bool = False,
+) -> None:
+    """Connect, record, judge and plan every host. `first_contact` as in arrive()."""
+    arrive(fleet, travellers, ask, first_contact=first_contact)
     for traveller in travellers.values():
         if traveller.look and traveller.failure is None:
             traveller.failure = preflight(traveller.name, traveller.look)

@@ -60,9 +60,16 @@ def _rights(look: Look) -> Failure | None:
     if look.recording.as_root:
         return None
     rights = look.judged.facts.rights
-    user = "the login user" if isinstance(rights, Unknown) else rights.user
-    says = look.recording.answer("rights").raw.get("says")
+    user, said = ("the login user", None) if isinstance(rights, Unknown) else (rights.user, rights.says)
     return Unreached(
-        f"{user} has no root rights there{f' ({says})' if says else ''}",
-        do="if sudo asks for a password, give it with --ask-become-pass or --become-password-fd",
+        f"{user} has no root rights there{f' ({said})' if said else ''}", do=_way_to_root(said or "")
     )
+
+
+def _way_to_root(said: str) -> str:
+    """What helps against sudo's words; a user without any sudo needs another login, not a password."""
+    if "not accepted" in said:
+        return "give sudo's password, which is the login user's own, with --become-password-fd"
+    if "password is required" in said:
+        return "give sudo's password with --ask-become-pass or --become-password-fd"
+    return "log in as root, or as a user whom sudo makes root"

@@ -86,6 +86,7 @@ def test_a_change_that_shuts_out_is_reverted_at_once(control: Controller) -> Non
     assert told["failed"]
     assert told["state"] == "reverted"
     assert "Permission denied" in told["msg"]
+    assert told["proofs"][-1] == "put back: a fresh login with a key alone works"
     assert time.monotonic() - started < 60, "nobody waits for the timer while the line stands"
     assert not (control.host.root / DROP_IN).exists()
     assert tidy(control)
@@ -136,7 +137,7 @@ def test_killed_controller(control: Controller, step: str) -> None:
     assert tidy(control)
 
 
-@pytest.mark.parametrize("text", [LOCKED, SHUT])
+@pytest.mark.parametrize("text", [pytest.param(LOCKED, marks=pytest.mark.full), SHUT], ids=["good", "shut"])
 def test_network_cut_in_the_armed_window(control: Controller, text: str) -> None:
     play = control.start(change(text, validate=[{"command": "sleep 2"}]))
     wait_for(lambda: "armed" in control.stages(), 60, "armed")
@@ -190,7 +191,10 @@ def test_full_disk_while_writing(control: Controller) -> None:
         control.shell("umount /etc/ssh/sshd_config.d")
 
 
-@pytest.mark.parametrize("late", [-1.5, -0.3, 0.0, 1.0])
+@pytest.mark.parametrize(
+    "late",
+    [pytest.param(-1.5, marks=pytest.mark.full), pytest.param(-0.3, marks=pytest.mark.full), 0.0, 1.0],
+)
 def test_timer_fires_while_the_confirmation_is_under_way(control: Controller, late: float) -> None:
     with control.holding():
         play = control.start(change())
@@ -246,3 +250,27 @@ def test_revert_by_hand(control: Controller) -> None:
         told = second.run({"gpu_provision.host.commit_confirm": {"operation": "revert"}})
         assert told["state"] == "reverted"
     assert play.result()["state"] == "reverted"
+
+
+def test_what_was_pending_before_us_is_told(control: Controller) -> None:
+    """Somebody shut the administrator out on disk and did not reload. We do, so it shows; nobody hides it."""
+    keeper = subprocess.Popen([*ssh.fresh_args(control.target), "sh -s"], stdin=subprocess.PIPE, text=True)
+    control.shell(f"echo '{SHUT.strip()}' >>/etc/ssh/sshd_config")
+    try:
+        told = control.run(change(seconds=60))
+        assert told["state"] == "reverted"
+        assert "with the old files a fresh login does not work either" in told["msg"]
+    finally:
+        keeper.communicate("sed -i '$d' /etc/ssh/sshd_config; systemctl reload ssh.service\n", timeout=60)
+        wait_for(lambda: control.login().holds, 15, "sshd listens again")
+
+
+def test_on_this_machine_nothing_is_changed(tmp_path: Path, lab_host: LabHost) -> None:
+    """Nobody can prove from outside that one still gets in."""
+    local = Controller(tmp_path, lab_host)
+    play = change(files=[{"path": str(tmp_path / "new.conf"), "text": "x"}])
+    told = local.run({**play, "connection": "local", "vars": {"ansible_connection": "local"}})
+    assert told["failed"]
+    assert told["state"] == "untouched"
+    assert "on the machine that we run on" in told["msg"]
+    assert not (tmp_path / "new.conf").exists()

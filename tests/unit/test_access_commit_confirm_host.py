@@ -382,6 +382,7 @@ def test_revert_of_whatever_is_armed(host: Host) -> None:
     assert change.revert_all(host.places) == {"changed": False, "ids": [], "state": "untouched"}
     host.apply(files=[file(host.etc / "main", "new\n")])
     assert change.revert_all(host.places) == {"changed": True, "ids": ["aa"], "state": "reverted"}
+    assert state.status(host.places)["last"]["why"] == "asked"
     assert not (host.etc / "main").exists()
 
 

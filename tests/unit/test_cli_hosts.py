@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
-from typing import Any
+from typing import Any, TYPE_CHECKING
 
 import pytest
 
 from provision.cli.hosts import resolve_hosts
 from provision.cli.options import HostOptions
 from provision.errors import Usage
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def options(**given: Any) -> HostOptions:

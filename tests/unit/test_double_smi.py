@@ -11,8 +11,8 @@ import pytest
 from double_world import Host
 
 from provision.lab.double.host import modules, nvml
-from provision.lab.double.host.csv import SYNONYMS
 from provision.lab.double.host.faults import clear, switch
+from provision.lab.double.host.fields import SYNONYMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import yaml
@@ -15,6 +14,10 @@ from provision.profile.compose import compose
 from provision.profile.declared import declared
 from provision.profile.inventory import Inventory
 from provision.profile.tree import root
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_layers_win_in_their_order() -> None:
@@ -44,7 +47,7 @@ def test_layers_win_in_their_order() -> None:
 @pytest.mark.parametrize("layer", ["preset", "inventory", "settings"])
 def test_a_wrong_variable_is_named(values: dict[str, object], says: str, layer: str) -> None:
     layers: dict[str, dict[str, object]] = {"preset": {}, "inventory": {}, "settings": {}, layer: values}
-    with pytest.raises(Usage, match="variable|:") as caught:
+    with pytest.raises(Usage, match=r"variable|:") as caught:
         compose("mine", layers["preset"], layers["inventory"], layers["settings"])
     assert says in str(caught.value)
     assert caught.value.exit_code == 2

@@ -330,6 +330,7 @@ def test_installed_packages_are_read_from_dpkgs_own_file(
         "Package: nvidia-smi\nStatus: deinstall ok config-files\n\n"
         "Package: nvidia-old\nStatus: purge ok not-installed\n\nPackage: bash\nStatus: install ok installed\n"
     )
+    monkeypatch.setattr(packages, "_known", [])
     real = open
     monkeypatch.setattr(
         "builtins.open",

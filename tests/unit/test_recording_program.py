@@ -180,10 +180,13 @@ def test_a_host_without_python_tells_what_sh_can_tell(
     assert set(recording.items) >= {item.name for item in items.ITEMS}
 
 
-def test_a_python_without_the_modules_is_as_none(tmp_path: Path) -> None:
-    sent = program(sudo=False)
+@pytest.mark.parametrize("sudo", [True, False])
+def test_a_python_without_the_modules_is_as_none(tmp_path: Path, sudo: bool) -> None:
+    sent = program(sudo=sudo)
     fake = 'if [ "$1" = -V ]; then echo Python 3.11.2; else cat >/dev/null; exit 97; fi'
-    done = launched(sent, without_python(tmp_path / "bin", python=fake))
+    path = sudo_in(tmp_path / "sudo", 'shift 2; exec "$@"')["PATH"].split(":")[0]
+    own = without_python(tmp_path / "bin", python=fake)
+    done = launched(sent, {"PATH": f"{path}:{own['PATH']}"})
     recording = from_output(done.stdout, done.stderr, sent, host="h")
     assert recording.answer("python").stdout == "Python 3.11.2\n"
     assert recording.answer("accounts").not_asked == NO_PYTHON

@@ -39,7 +39,7 @@ def test_an_unreached_host_is_not_judged_and_a_failing_one_outranks_it() -> None
 
 
 @pytest.mark.parametrize(
-    ("codes", "code"), [([], 0), ([0, 3], 3), ([3, 1], 1), ([1, 2, 3], 2), ([130, 2, 1], 130)]
+    ("codes", "code"), [([], 0), ([0, 3], 3), ([3, 1], 1), ([1, 2, 3], 1), ([0, 3, 2], 2), ([130, 2, 1], 130)]
 )
 def test_the_worst_of_several(codes: list[int], code: int) -> None:
     assert exits.worst(codes) == code
@@ -52,7 +52,8 @@ def test_the_worst_of_several(codes: list[int], code: int) -> None:
         (HostRun("h", "done"), 3),
         (HostRun("h", "untouched", judgement=Judgement("h")), 1),
         (HostRun("h", "reverted", judgement=Judgement("h")), 1),
-        (HostRun("h", "unreached"), 3),
+        (HostRun("h", "unreached", stopped=3), 3),
+        (HostRun("h", "untouched", judgement=Judgement("h", (finding(Status.FAIL),)), stopped=2), 2),
         (HostRun("h", "done", judgement=Judgement("h", (finding(Status.FAIL),))), 1),
         (
             HostRun(

@@ -146,12 +146,17 @@ def printed_run(*hosts: HostRun, interrupted: bool = False) -> str:
 def test_a_failed_run_names_state_step_message_and_the_way_on() -> None:
     shown = printed_run(
         HostRun(
-            "gpu01", "partial", ("nvidia_driver",), (RESULT,), resume="gpu-provision bootstrap gpu01 --resume"
+            "gpu01",
+            "partial",
+            ("nvidia_driver",),
+            (RESULT,),
+            trouble=f"nvidia_driver: {RESULT.message}",
+            resume="gpu-provision bootstrap gpu01 --resume",
         )
     )
     assert "gpu01  partial" in shown
     assert "nvidia_driver / Install the driver" in shown
-    assert "held by apt (pid 77)" in shown
+    assert shown.count("held by apt (pid 77)") == 1
     assert "gpu-provision bootstrap gpu01 --resume" in shown
     assert "0 of 1 done in 1 min 30 s: not all holds" in shown
 

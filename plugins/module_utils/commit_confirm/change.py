@@ -129,6 +129,8 @@ def confirm(places: Places, transaction: str) -> str:
 
 def revert(places: Places, transaction: str) -> str:
     """Put the old state back now. Returns the truth: reverted, done, or reverting (not all of it yet)."""
+    with contextlib.suppress(OSError):
+        (places.of("armed", transaction) / "why").write_text("asked\n")
     timer.fire(places, transaction)
     state = settled(places, transaction, seconds=5.0)
     timer.stop(transaction)

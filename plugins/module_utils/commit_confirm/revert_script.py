@@ -145,7 +145,7 @@ for dir in reverting.*; do
         try=$((try + 1))
         sleep 2
     done
-    printf '%s\n' "$why" >"$dir/why" 2>/dev/null || :
+    [ -s "$dir/why" ] || printf '%s\n' "$why" >"$dir/why" 2>/dev/null || :
     mv -T "$dir" "reverted.$id" && say "$id is put back"
 done
 tidy

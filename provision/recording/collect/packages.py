@@ -29,25 +29,20 @@ def apt_holds() -> "Dict[str, Any]":
     }
 
 
+_STANZA = re.compile(rb"^Package: (\S+)\nStatus: \S+ \S+ (\S+)", re.M)
+_known: "List[str]" = []
+
+
 def installed_matching(pattern: str) -> "List[str]":
-    """Names of installed packages, from dpkg's own file."""
-    found = []
-    name = None
-    try:
-        with open("/var/lib/dpkg/status", "rb") as status:
-            for line in status:
-                if line.startswith(b"Package: "):
-                    name = line[9:].strip().decode("ascii", "replace")
-                elif (
-                    line.startswith(b"Status: ")
-                    and b" not-installed" not in line
-                    and name
-                    and re.match(pattern, name)
-                ):
-                    found.append(name)
-    except OSError:
-        pass
-    return found
+    """Names of the packages of which anything is installed, from dpkg's own file."""
+    if not _known:
+        try:
+            with open("/var/lib/dpkg/status", "rb") as status:
+                stanzas = _STANZA.findall(status.read())
+        except OSError:
+            return []
+        _known.extend(name.decode() for name, state in stanzas if state != b"not-installed")
+    return [name for name in _known if re.match(pattern, name)]
 
 
 def kernel_packages() -> "List[str]":

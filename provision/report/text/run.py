@@ -65,13 +65,13 @@ def _host_run(host: HostRun, out: Console, mend: Mend) -> None:
         if p.message:
             where = " / ".join(part for part in (p.role, p.task) if part)
             labelled(out, [(str(p.outcome), where), ("says", p.message)], indent="  ", style="red")
-    if host.trouble:
+    if host.trouble and not any(p.message and p.message in host.trouble for p in host.passes):
         labelled(out, [("why", host.trouble)], indent="  ", style="red")
     if host.reboot:
         labelled(out, [("reboot", host.reboot)], indent="  ", style="yellow")
     if host.checks:
         checks(host.checks, out)
-    if host.judgement:
+    if host.judgement and not host.stopped:  # else the findings are no result, and would bury the reason
         judgement(host.judgement, out, mend, label=(f"  {'now':<{LABEL - 2}}", "dim"))
     if host.resume:
         labelled(out, [("go on", host.resume)], indent="  ")

@@ -6,9 +6,10 @@ import json
 import time
 from pathlib import Path
 
-from .document import Node, gpu_document, memory
+from .document import gpu_document
 from .gpu import NA, Gpu
 from .nvml import INVALID, Refusal
+from .readings import Node, memory
 from .xml import cuda_version
 
 LABELS: dict[str, str] = json.loads((Path(__file__).parent / "labels.json").read_text())

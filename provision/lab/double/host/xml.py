@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
-from .document import Node, gpu_document
+from .document import gpu_document
 from .gpu import CUDA, Gpu
 from .world import MARK
+
+if TYPE_CHECKING:
+    from .readings import Node
 
 
 def cuda_version(branch: int) -> str:

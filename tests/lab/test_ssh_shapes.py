@@ -1,0 +1,129 @@
+"""ssh_hardening on hosts of many shapes. Each is either key-only afterwards or as it was, byte for byte;
+whichever it is, a key gets in on a fresh connection by plain OpenSSH."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from plays import Controller, wait_for
+from ssh_shapes import SHAPES, Shape
+
+from provision.access import fresh
+from provision.access.door import door_to
+from provision.transport import ssh
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from _pytest.mark import ParameterSet
+
+    from provision.lab import LabHost
+
+RESET = """
+umount /etc/ssh/sshd_config.d 2>/dev/null
+rm -rf /etc/ssh /run/systemd/system/ssh.service.d /var/lib/gpu-provision /root/aside
+tar -C / -xf /root/ssh.tar
+mkdir -p /home/bob/.ssh && cp /root/.ssh/authorized_keys /home/bob/.ssh/ && chown -R bob: /home/bob/.ssh
+chmod 700 /home/bob/.ssh
+systemctl daemon-reload
+systemctl disable -q --now ssh.socket; systemctl enable -q ssh.service; systemctl restart ssh.service
+"""
+
+FIRST = f"""
+useradd -m -s /bin/bash -G sudo bob
+printf 'root:secret\\nbob:secret\\n' | chpasswd
+echo 'bob ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/bob
+tar -C / -cf /root/ssh.tar etc/ssh etc/default/ssh root/.ssh
+{RESET}
+"""
+
+
+@pytest.fixture(scope="module")
+def hosts(lab_up: Callable[..., LabHost]) -> Callable[[str], LabHost]:
+    """One host a release with root and bob, passwords set, keys installed; its first state is kept."""
+    made: dict[str, LabHost] = {}
+
+    def host(release: str) -> LabHost:
+        if release not in made:
+            made[release] = lab_up(release=release)
+            subprocess.run(
+                [*ssh.fresh_args(made[release].target()), "sh -s"], input=FIRST, text=True, check=True
+            )
+        return made[release]
+
+    return host
+
+
+@pytest.fixture
+def reset(release: str, hosts: Callable[[str], LabHost]) -> Iterator[LabHost]:
+    host = hosts(release)
+    wait_for(lambda: fresh.login(door_to(host.target())).holds, 15, "a key gets in before the shape")
+    yield host
+    ways = (host.target(), replace(host.target(), port=2222), replace(host.target(), user="bob"))
+    for way in ways:
+        if subprocess.run([*ssh.fresh_args(way), "sudo sh -s"], input=RESET, text=True).returncode != 255:
+            return
+
+
+def content(control: Controller) -> str:
+    """Everything of /etc/ssh, times left out."""
+    return control.shell(
+        "cd /etc/ssh && sudo find . -exec stat -c '%n %a %U %F' {} + | sort; "
+        "sudo find . -type f -exec sha256sum {} + | sort"
+    )
+
+
+def cases() -> list[ParameterSet]:
+    """Every shape on each release; CI takes a sample of them on one."""
+    return [
+        pytest.param(
+            release,
+            shape,
+            id=f"{release}-{shape.name}",
+            marks=[] if shape.sample and release == "bookworm" else [pytest.mark.full],
+        )
+        for release in ("bookworm", "trixie")
+        for shape in SHAPES
+    ]
+
+
+@pytest.mark.parametrize(("release", "shape"), cases())
+def test_shape(release: str, shape: Shape, reset: LabHost, tmp_path: Path) -> None:
+    target = replace(reset.target(), user=shape.user, port=shape.port)
+    setup = shape.setup + ("\nsystemctl reload-or-restart ssh.service 2>/dev/null" if _reloads(shape) else "")
+    subprocess.run([*ssh.fresh_args(reset.target()), "sh -s"], input=setup, text=True, capture_output=True)
+    control = Controller(tmp_path, reset, target)
+    wait_for(lambda: control.login().holds, 15, "the shape lets its administrator in")
+    before = content(control)
+    status, output = control.role("ssh_hardening", gpu_provision_confirm_seconds=60, **shape.variables)
+    assert control.login().holds, "the administrator gets in after everything"
+    if shape.says is not None:
+        assert status != 0
+        assert shape.says in output, output[-3000:]
+        assert content(control) == before
+        return
+    assert status == 0, output[-3000:]
+    for user in ("root", "bob"):
+        proof = fresh.password_refused(door_to(replace(target, user=user)))
+        assert proof.holds, (user, proof)
+    for addr in shape.addresses:
+        for user in ("root", "bob", "stranger"):
+            said = control.shell(
+                f"sudo sshd -T -C user={user},host={addr},addr={addr},laddr=10.0.0.1,lport=22"
+            )
+            assert "\npasswordauthentication no\n" in said
+            assert "\nkbdinteractiveauthentication no\n" in said
+    assert fresh.login(door_to(replace(target, user="root"))).holds is shape.root_gets_in
+    after = content(control)
+    status, output = control.role("ssh_hardening", **shape.variables)
+    assert status == 0
+    assert "changed=0" in output
+    assert content(control) == after
+
+
+def _reloads(shape: Shape) -> bool:
+    return shape.loaded and shape.name not in ("behind-ssh.socket", "cannot-reload", "another-main-file")
