@@ -180,8 +180,8 @@ def cgroup(host: Judged) -> Verdict:
     return warned(
         "links in /dev/char, cgroup driver cgroupfs, or CDI",
         "cgroup driver systemd with the runtime's hook, and no links in /dev/char",
-        advice="After `systemctl daemon-reload` containers lose their GPUs (`Failed to initialize NVML: Unknown "
-        "Error`): `nvidia-ctk system create-dev-char-symlinks --create-all` at boot, or mode cdi.",
+        advice="After `systemctl daemon-reload` containers lose their GPUs (`Failed to initialize NVML: "
+        "Unknown Error`): `nvidia-ctk system create-dev-char-symlinks --create-all` at boot, or mode cdi.",
         evidence=tuple(bare[:_SHOWN]),
     )
 
@@ -251,6 +251,6 @@ def legacy(host: Judged) -> Verdict:
         return warned(
             "the container toolkit alone",
             "; ".join(left),
-            advice="nvidia-docker2 is retired: install nvidia-container-toolkit, then purge it and its source.",
+            advice="nvidia-docker2 is retired: install the container toolkit, then purge it and its source.",
         )
     return passed("none") if packages.get(TOOLKIT) else skipped("the container toolkit is not installed")

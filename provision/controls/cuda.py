@@ -76,7 +76,8 @@ def driver_match(host: Judged) -> Verdict:
         return failed(
             "a driver that is new enough",
             f"driver {driver}: {'; '.join(bad)}",
-            advice="Programs end with `CUDA driver version is insufficient`: upgrade the driver, or use an older toolkit.",
+            advice="Programs end with `CUDA driver version is insufficient`: upgrade the driver, or use an "
+            "older toolkit.",
         )
     if unclear:
         return unknown("; ".join(unclear))

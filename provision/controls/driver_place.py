@@ -102,6 +102,8 @@ def runfile(host: Judged) -> Verdict:
 
 @control("driver.supports-gpus", "The driver serves every card of the host", severity=Severity.HIGH)
 def supports(host: Judged) -> Verdict:
+    if (refused := _refused(host)) is not None:
+        return refused
     ours, driver = cards(host), driver_of(host)
     for verdict in (ours, driver):
         if isinstance(verdict, Verdict):
@@ -114,6 +116,21 @@ def supports(host: Judged) -> Verdict:
     if driver.minimum and not _reaches(version, driver.minimum):
         return failed(f"{driver.minimum} or newer", f"{version} is installed")
     return passed(f"{version} serves them", expected=f"{driver.minimum} or newer" if driver.minimum else "")
+
+
+def _refused(host: Judged) -> Verdict | None:
+    """What the driver itself said of cards that it no longer serves (its README, "Legacy GPUs")."""
+    log, virtualization = host.facts.kernel_log, host.facts.virtualization
+    if isinstance(log, Unknown) or not log.legacy:
+        return None
+    if not isinstance(virtualization, Unknown) and virtualization.shares_kernel:
+        return None
+    return failed(
+        "; ".join(dict.fromkeys(f"a branch up to {last} for {name}" for name, last in log.legacy)),
+        f"the loaded driver leaves out {log.legacy[0][0]}",
+        advice="Install that branch. Where other cards of the host need a newer one, no branch serves all.",
+        evidence=log.nvrm[:SHOWN],
+    )
 
 
 def _reaches(version: str, minimum: str) -> bool:
