@@ -8,7 +8,7 @@ from ..facts.known import Absent, Unknown
 from ..facts.versions import branch, driver_version, same_driver, upstream
 from .gpu import NO_GPU
 from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
-from .reading import called, gpus, is_vm, read, table
+from .reading import called, gpus, is_vm, read, shared_kernel, table
 from .topology import board_of
 
 if TYPE_CHECKING:
@@ -51,13 +51,16 @@ def _states_complete(host: Judged) -> bool:
 )
 def manager(host: Judged) -> Verdict:
     switches, packages, units = host.facts.nvswitches, host.facts.packages, host.facts.units
-    if isinstance(switches, Unknown):
-        return unknown(switches)
     if isinstance(packages, Unknown):
         return unknown(packages)
     found = _manager(packages)
     if found is not None and (wrong := _other_version(host, found)) is not None:
         return wrong
+    if isinstance(switches, Unknown):
+        return unknown(switches)
+    if found is None and (why := shared_kernel(host)) is not None:
+        # The switches are the machine's, which manages them from outside; fabric.state tells how well.
+        return why
     if not switches and not _fifth(host):
         return _not_needed(host, found)
     if found is None:

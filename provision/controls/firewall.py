@@ -25,7 +25,7 @@ def default_deny(host: Judged) -> Verdict:
     if not open_for:
         return passed(f"IPv4 and IPv6, read by {', '.join(found.tools)}")
     names = {"ip": "IPv4", "ip6": "IPv6"}
-    how = f"{' and '.join(names[f] for f in open_for)} is let in by default"
+    how = f"{' and '.join(names[f] for f in open_for)}: what no rule names is let in"
     return warned(
         "refused by default",
         how if found.tools else "there is no packet filter on this host",
