@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from ..facts.known import Absent, Unknown
-from ..facts.versions import driver_version, upstream
+from . import driver_set
 from .model import Judged, Severity, Verdict, control, passed, skipped, unknown, warned
-
-if TYPE_CHECKING:
-    from ..facts.packages import Package
 
 _TIMER = "apt-daily-upgrade.timer"
 _APT_CONF = "/etc/apt/apt.conf.d/*"
 _MAIN = "/etc/apt/apt.conf"
 _SWITCH = re.compile(r"APT::Periodic::Unattended-Upgrade\s+\"?([0-9]+[a-z]*|always)\"?\s*;")
-_IN_BLOCK = re.compile(r"APT::Periodic\s*\{[^}]*\bUnattended-Upgrade\s+\"?([0-9]+[a-z]*|always)\"?\s*;")
+_IN_BLOCK = re.compile(r"\bPeriodic\s*\{[^}]*\bUnattended-Upgrade\s+\"?([0-9]+[a-z]*|always)\"?\s*;")
 _PACKAGE = "unattended-upgrades"
-_DRIVER = re.compile(
-    r"(lib)?nvidia-(?!container|docker|cuda|cudnn|modprobe|settings|persistenced)|libcuda1|cuda-drivers"
-)
 _OWN_SNAPSHOTS = frozenset(("btrfs", "zfs", "bcachefs"))
 
 
@@ -90,7 +83,7 @@ def moves_driver(host: Judged) -> Verdict:
     packages, held = host.facts.packages, host.facts.holds
     if isinstance(packages, Unknown):
         return unknown(packages)
-    names = sorted(p.name for p in packages.installed.values() if _of_driver(p))
+    names = [package.name for package in driver_set.members(packages)]
     if not names:
         return skipped("no driver is installed as a package")
     if packages.manager != "dpkg":
@@ -117,11 +110,6 @@ def moves_driver(host: Judged) -> Verdict:
         advice="After it, new jobs fail with `Driver/library version mismatch` until a reboot: hold the set.",
         evidence=tuple(free[:8]),
     )
-
-
-def _of_driver(package: Package) -> bool:
-    """Packages that carry the driver's own release; not toolkits, nor what only talks to the driver."""
-    return _DRIVER.match(package.name) is not None and driver_version(upstream(package.version)) is not None
 
 
 def _blacklist(text: str) -> list[str]:
