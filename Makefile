@@ -1,7 +1,7 @@
 # Two commands do everything on a fresh Debian machine, as root: `make demo` and `make test`.
 BIN := .venv/bin
 
-.PHONY: help setup demo test lint unit lab molecule wheel clean
+.PHONY: help setup demo test lint unit lab molecule full clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -14,8 +14,8 @@ setup:
 demo: setup
 	$(BIN)/gpu-provision bootstrap lab --profile research --yes
 
-## make test      every check: lint, unit, lab (lab hosts, as root)
-test: setup lint unit lab
+## make test      every check: lint, unit, lab and molecule (lab hosts, as root)
+test: setup lint unit lab molecule
 
 ## make lint      ruff, mypy, yamllint, ansible-lint
 lint: setup
@@ -32,6 +32,14 @@ unit: setup
 ## make lab       booted lab hosts; skipped with its reason where this machine cannot run them
 lab: setup
 	$(BIN)/pytest tests/lab -q -m "not full"
+
+## make molecule  each role on lab hosts: check mode, converge, idempotence, verify
+molecule: setup
+	tools/molecule
+
+## make full      the large matrices as well; hours
+full: setup
+	$(BIN)/pytest tests/unit tests/lab -q
 
 ## make clean     take the lab down and remove what was built
 clean:

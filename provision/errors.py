@@ -27,6 +27,12 @@ class Usage(Failure):
     exit_code = 2
 
 
+class Interrupted(Failure):
+    """Ctrl-C; the message says what that means for the hosts."""
+
+    exit_code = 130
+
+
 class Unreached(Failure):
     """A host could not be judged or reached: no route, refused login, changed host key, no Python."""
 

@@ -72,7 +72,7 @@ class ActionModule(ActionBase):
         if isinstance(door, str):
             return _refused(door)
         proofs = []
-        before = fresh.login(door, learn_keys=True)
+        before = fresh.login(door)
         proofs.append(f"before: {before.says}")
         if not before.holds:
             return _refused(
@@ -96,6 +96,8 @@ class ActionModule(ActionBase):
                 if "state" not in applied:
                     return told | self._lost(door, transaction, end + SLACK, _message(applied))
                 return told | _failed(applied["state"], _message(applied))
+            # Sending the host's side there took its time; the host's own clock began later.
+            end = time.monotonic() + applied["remaining"]
             wrong = _prove(door, args["prove"]["password_refused"], proofs, end)
             if wrong:
                 reverted = self._step("revert", {"id": transaction}, limit=240)
@@ -188,15 +190,24 @@ def _prove(door: Door, password_refused: bool, proofs: list[str], end: float) ->
 
 
 def _still_out(door: Door, proofs: list[str]) -> str:
-    """What to add where the old state lets nobody in either: somebody changed it and never loaded it."""
-    again = _answer(lambda limit: fresh.login(door, timeout=limit), time.monotonic() + LISTENS_AGAIN)
-    proofs.append(f"put back: {again.says}")
-    if again.holds:
-        return ""
-    return (
-        f"; and with the old files a fresh login does not work either ({again.says}): somebody changed them "
-        "before and did not reload. Keep every open session, and mend them from there"
+    """What to add about the old state, once it is back: whether it lets us in, and what that shows."""
+    unknown_key = any("Host key verification failed" in said for said in proofs)
+    again = _answer(
+        lambda limit: fresh.login(door, timeout=limit, learn_keys=unknown_key),
+        time.monotonic() + LISTENS_AGAIN,
     )
+    proofs.append(f"put back: {again.says}")
+    if not again.holds:
+        return (
+            f"; and with the old files a fresh login does not work either ({again.says}): somebody changed "
+            "them before and did not reload. Keep every open session, and mend them from there"
+        )
+    if unknown_key:
+        return (
+            "; the host would have shown a key of another kind than the one in known_hosts. Its other keys "
+            "were learned over the known one just now, so run this again"
+        )
+    return ""
 
 
 def _answer(proof: Callable[[float], fresh.Proof], end: float) -> fresh.Proof:

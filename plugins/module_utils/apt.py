@@ -155,6 +155,6 @@ def install_script(arguments, lock_timeout):
 
 
 def repair_script(unwanted):
-    """Shell text that finishes what dpkg left; what is no longer wanted goes first, as it may be what fails."""
+    """Shell text that finishes what dpkg left; what is no longer wanted goes first, as it may be at fault."""
     lines = ["dpkg --force-remove-reinstreq --remove %s" % shlex.quote(name) for name in unwanted]
     return " &&\n".join([*lines, "dpkg --force-confdef --force-confold --configure -a"])

@@ -44,6 +44,10 @@ class StillRunning(Exception):
     """The time limit passed; the transaction goes on and a later run finds it."""
 
 
+class Busy(Exception):
+    """A transaction of another run holds the unit, that is, the lock."""
+
+
 class NotStarted(Exception):
     """systemd would not start the unit; holds its words."""
 
@@ -57,16 +61,17 @@ def running():
 
 
 def run(script, timeout):
-    """Run a shell script to its end and return its Ended; joins one that already runs, never starts two.
+    """Run a shell script to its end and return its Ended.
 
-    Raises StillRunning after `timeout` seconds and NotStarted where systemd refuses.
+    Raises Busy where one runs already, StillRunning after `timeout` seconds, and NotStarted where
+    systemd refuses or is not there.
     """
     folder = _new_folder()
     path = os.path.join(folder, "script")
     with open(path, "w") as out:
         out.write(_WRAPPER % (script, folder, folder, folder, folder))
     os.chmod(path, 0o700)
-    start = subprocess.run(
+    rc, said = _ask(
         [
             "systemd-run",
             "--unit=" + UNIT,
@@ -85,15 +90,13 @@ def run(script, timeout):
             "--setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "/bin/sh",
             path,
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        ]
     )
-    if start.returncode != 0:
+    if rc != 0:
         shutil.rmtree(folder, ignore_errors=True)
         if running() is not None:
-            return wait(timeout)
-        raise NotStarted(start.stdout.decode("utf-8", "replace").strip())
+            raise Busy
+        raise NotStarted(said)
     return wait(timeout, folder)
 
 
@@ -122,12 +125,17 @@ def _new_folder():
 
 
 def _show(prop):
-    answer = subprocess.run(
-        ["systemctl", "show", UNIT + ".service", "--property=" + prop, "--value"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    return answer.stdout.decode("utf-8", "replace").strip()
+    rc, said = _ask(["systemctl", "show", UNIT + ".service", "--property=" + prop, "--value"])
+    return said if rc == 0 else ""
+
+
+def _ask(argv):
+    """Exit status and words of one of systemd's programs; 127 where it is not there."""
+    try:
+        done = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    except OSError as e:
+        return 127, str(e)
+    return done.returncode, done.stdout.decode("utf-8", "replace").strip()
 
 
 def _read(path):

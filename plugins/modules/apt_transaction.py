@@ -181,6 +181,7 @@ class Transaction:
                        "resumed": False, "waited": 0.0}  # fmt: skip
         self.known = apt.packages()
         self.refreshed = False
+        self.raced = False
 
     def fail(self, msg):
         self.module.fail_json(msg=msg, **self.result)
@@ -301,7 +302,13 @@ class Transaction:
 
     def transact(self, arguments):
         script = apt.install_script(arguments, self.asked["lock_timeout"])
-        ended = self.ended(lambda: transient.run(script, self.asked["timeout"]))
+
+        def start():
+            if self.raced:  # what was judged may be another transaction by now
+                self.simulated(arguments)
+            return transient.run(script, self.asked["timeout"])
+
+        ended = self.ended(start)
         if ended.rc == 0 and not apt.missing(self.asked["packages"], apt.packages()):
             self.known = apt.packages()
             return
@@ -317,6 +324,9 @@ class Transaction:
         """Run or join a unit, with its ways to end without a result told in words."""
         try:
             ended = call()
+        except transient.Busy:
+            self.raced = True
+            return self.ended(lambda: (transient.wait(self.asked["timeout"]), call())[1])
         except transient.StillRunning as e:
             self.fail(
                 "The transaction still runs on the host after %d s (%s). Nothing stops it; run this again to "

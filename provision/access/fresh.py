@@ -25,7 +25,8 @@ PASSWORD_ONLY = (
     "GSSAPIAuthentication=no",
     "PreferredAuthentications=password,keyboard-interactive",
 )
-# Learn the server's other host keys through the proven one, so that a key type may go (ssh_config(5)).
+# Learn the server's other host keys through the one that is known (ssh_config(5)). OpenSSH writes known_hosts
+# anew for it, and of two that do so at once one is lost: for one host at need, not as a rule.
 LEARN_KEYS = "UpdateHostKeys=yes"
 
 _DENIED = re.compile(r"Permission denied \(([^)]*)\)")

@@ -45,6 +45,10 @@ def _newest_first(version: str) -> Measure:
     return tuple(-part for part in (*number(version).release, 0, 0, 0)[:3])
 
 
+def _unbuilt(c: Candidate, q: Question) -> Measure:
+    return (int(bool(c.names and c.names.unbuilt) and not c.kept),)
+
+
 def _kept(c: Candidate, q: Question) -> Measure:
     return (int(not c.kept),)
 
@@ -53,6 +57,7 @@ MEASURES: Mapping[str, Callable[[Candidate, Question], Measure]] = {
     "other-source": _source,
     "toolkit-absent": _absent,
     "unsupported": _unsupported,
+    "unbuilt": _unbuilt,
     "compatibility": lambda c, q: (RANK[c.compatibility],),
     "replaced": _kept,
     "foreign-toolkit": _foreign,

@@ -15,6 +15,7 @@ from .support import support
 
 if TYPE_CHECKING:
     from .question import Question
+    from .rows import DriverPackages
     from .rules import Candidate
 
 _TYPES = {"LTS": "long-term", "PB": "production", "NFB": "new-feature", "DEV": "developer"}
@@ -114,6 +115,9 @@ def _modules(q: Question, c: Candidate) -> _Made:
         )
     elif c.kept:
         yield "driver.modules", f"the host has the driver with {c.modules} modules", ("host_driver",)
+    elif (open_row := open_modules_unbuilt(q, c)) is not None:
+        says = f"proprietary, as the archive has open ones too and {open_row.unbuilt}"
+        yield "driver.modules", says, open_row.source
     elif c.release is not None:
         says = (
             f"the archives hold {c.release.version} with proprietary modules; the open ones are older there"
@@ -121,6 +125,15 @@ def _modules(q: Question, c: Candidate) -> _Made:
         yield "driver.modules", says, ("km",)
     else:
         yield "driver.modules", f"the archive has R{c.branch} with proprietary modules only", row.source
+
+
+def open_modules_unbuilt(q: Question, c: Candidate) -> DriverPackages | None:
+    """The archive's open modules of the same branch, where they do not compile for its own kernels."""
+    for row in q.catalog.driver_packages:
+        here = row.origin == c.source and c.os in row.os and row.first <= c.branch <= (row.last or c.branch)
+        if here and row.modules == "open" and row.unbuilt:
+            return row
+    return None
 
 
 def _cuda(q: Question, c: Candidate) -> _Made:

@@ -126,7 +126,10 @@ class Distribution(Row):
 
 @dataclass(frozen=True)
 class DriverPackages(Row):
-    """Names of one driver's packages (see packages.yml)."""
+    """Names of one driver's packages (see packages.yml).
+
+    `unbuilt` says why the modules do not compile for the kernels of the same archive; empty where they do.
+    """
 
     origin: str
     family: tuple[str, ...]
@@ -140,6 +143,7 @@ class DriverPackages(Row):
     pin: tuple[str, ...]
     os: tuple[str, ...] = ()
     manager: str | None = None
+    unbuilt: str = ""
 
     def filled(self, branch: int) -> DriverPackages:
         """The same with the branch's number in its names."""

@@ -23,8 +23,20 @@ _Made = Iterator[tuple[str, str, tuple[str, ...]]]
 
 def warnings(q: Question, c: Candidate, minimum: str) -> tuple[Warning_, ...]:
     """All warnings of a set: what is at its end, what runs only by compatibility, what no document says."""
-    made = (*_support(q, c), *_toolkit(q, c), *_releases(q, c), *_fabric(q, c), *_inferred(q, c, minimum))
+    made = (
+        *_support(q, c),
+        *_unbuilt(q, c),
+        *_toolkit(q, c),
+        *_releases(q, c),
+        *_fabric(q, c),
+        *_inferred(q, c, minimum),
+    )
     return tuple(Warning_(kind, says, q.catalog.says(keys)) for kind, says, keys in dict.fromkeys(made))
+
+
+def _unbuilt(q: Question, c: Candidate) -> _Made:
+    if c.names is not None and c.names.unbuilt and not c.kept:
+        yield "does-not-build", f"{c.modules} modules of R{c.branch}: {c.names.unbuilt}", c.names.source
 
 
 def _months(today: date, until: date) -> int:

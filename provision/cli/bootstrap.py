@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.errors import Usage
+from provision.errors import Interrupted, Usage
 
 from .asking import agreed, host_key_question
 from .options import HostOptions, host_options, password_option
@@ -53,7 +53,7 @@ def bootstrap(
     from provision.runs.directory import RunDirectory
 
     from .hosts import resolve_hosts
-    from .mending import mend
+    from .mending import mend, resume_command
 
     managed = resolve_hosts(hosts, options)
     if resume:
@@ -64,18 +64,22 @@ def bootstrap(
             )
             return exits.OK
     directory = RunDirectory.new(COMMAND, datetime.now(UTC))
-    report = flow(
-        managed,
-        directory,
-        consent=Consent(lambda travellers: _agreed(travellers, yes), host_key_question()),
-        progress=lambda planned: progress(planned, sys.stderr, dict(planned)),
-        forks=options.forks,
-        may_reboot=reboot == "allow",
-    )
-    if form == "json":
-        sys.stdout.write(documents.dump(documents.run(report)))
-    else:
-        print_run(report, console(sys.stdout), mend(options))
+    try:
+        report = flow(
+            managed,
+            directory,
+            consent=Consent(lambda travellers: _agreed(travellers, yes), host_key_question()),
+            progress=lambda planned: progress(planned, sys.stderr, dict(planned)),
+            resume=resume_command(options),
+            forks=options.forks,
+            may_reboot=reboot == "allow",
+        )
+        if form == "json":
+            sys.stdout.write(documents.dump(documents.run(report)))
+        else:
+            print_run(report, console(sys.stdout), mend(options))
+    except KeyboardInterrupt as e:
+        raise Interrupted(f"interrupted; the state of each host is in {directory.states_file}") from e
     return exits.of_run(report)
 
 

@@ -104,29 +104,33 @@ def _from_address(text: str, options: HostOptions) -> Target:
         raise Usage(
             f"{text!r} is no host: give a name of the inventory, a lab host, local, or [user@]address[:port]"
         )
-    port = int(match["port"]) if match["port"] else None
-    if port is not None and not 0 < port < 65536:
-        raise Usage(f"{text!r}: port {port} does not exist")
     return Target(
         name=text,
         address=match["v6"] or match["host"],
         user=match["user"],
-        port=port,
+        port=_port(text, match["port"]),
         accept_new=options.accept_new,
         host_key=options.host_key,
     )
+
+
+def _port(host: str, given: object) -> int | None:
+    if given is None:
+        return None
+    if not str(given).isdecimal() or not 0 < int(str(given)) < 65536:
+        raise Usage(f"{given!r} is no port", host=host)
+    return int(str(given))
 
 
 def _from_inventory(host: InventoryHost, options: HostOptions) -> Target:
     known = host.variables
     if known.get("ansible_connection") == "local":
         return Target(host.name, "localhost", local=True)
-    port = known.get("ansible_port", known.get("ansible_ssh_port"))
     return Target(
         name=host.name,
         address=str(known.get("ansible_host", known.get("ansible_ssh_host", host.name))),
         user=known.get("ansible_user", known.get("ansible_ssh_user")),
-        port=int(port) if port is not None else None,
+        port=_port(host.name, known.get("ansible_port", known.get("ansible_ssh_port"))),
         identity=known.get("ansible_ssh_private_key_file"),
         options=tuple(_ssh_options(host.name, known)),
         accept_new=options.accept_new,

@@ -58,8 +58,10 @@ def ssh(name: str, command: tuple[str, ...]) -> None:
     """Log in to a host as root, or run COMMAND there; standard input and the exit code pass through."""
     from .. import lab as rooms
     from ..errors import Failure
+    from ..lab.needs import require_root
     from ..transport.ssh import fresh_args
 
+    require_root()
     host = rooms.find(name)
     if host is None:
         raise Failure("there is no lab host of this name", host=name, do="gpu-provision lab list")

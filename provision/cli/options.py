@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import click
 
+from provision.errors import Interrupted
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -66,7 +68,11 @@ def host_options(command: F) -> F:
     @wraps(command)
     def gathered(**arguments: Any) -> Any:
         own = {f.name: arguments.pop(f.name, None) for f in fields(HostOptions)}
-        return command(options=HostOptions(**own), **arguments)
+        try:
+            return command(options=HostOptions(**own), **arguments)
+        except (KeyboardInterrupt, click.Abort) as e:
+            # A command that changes hosts tells of them itself once it has begun.
+            raise Interrupted("interrupted; no host was changed") from e
 
     decorated: Any = gathered
     for option in reversed(_OPTIONS):

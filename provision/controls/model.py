@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from ..facts.known import Unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..catalog.stack import Stack
     from ..facts import Facts
     from ..profile.model import Profile

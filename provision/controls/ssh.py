@@ -77,13 +77,12 @@ def password_login(host: Judged) -> Verdict:
             return unknown(f"sshd -T for {_who(short[0])} does not tell {', '.join(short[0].lacks)}")
         return passed(f"keys only, for {len(sshd.cases)} users and addresses", expected=expected)
     told = [f"{_who(case)}: {', '.join(ways)}" for case, ways in opened]
-    winners = [
-        _winner(sshd, keyword) for keyword in ("passwordauthentication", "kbdinteractiveauthentication")
-    ]
+    keywords = dict.fromkeys(way.split()[0] for _, ways in opened for way in ways)
+    winners = [_winner(sshd, keyword) for keyword in keywords]
     return failed(
         expected,
         told[0] + (f" and {len(told) - 1} more" if len(told) > 1 else ""),
-        evidence=(*told[:EVIDENCE], *(winner for winner in winners if winner)),
+        evidence=(*told[:EVIDENCE], *winners),
     )
 
 
@@ -152,12 +151,15 @@ def algorithms(host: Judged) -> Verdict:
     if not gone:
         return unknown("the version of openssh-server is not known")
     options = sshd.cases[0].options
-    bad = [told for removal in gone if (told := _weak(removal, options.get(removal.keyword.lower(), ())))]
+    if silent := [r.keyword for r in gone if r.keyword.lower() not in options]:
+        return unknown(f"sshd -T does not tell {', '.join(silent)}")
+    bad = [told for removal in gone if (told := _weak(removal, options[removal.keyword.lower()]))]
     offered = ",".join(options.get("kexalgorithms", ()))
     if host.profile["ssh_hardening_old_clients"] and not _classic(offered):
         bad.append(f"kexalgorithms lacks {CLASSIC.rstrip('*')}, which old clients need")
     if bad:
-        return failed("none that ssh-audit objects to", bad[0], evidence=tuple(bad))
+        kinds = ", ".join(line.split()[0] for line in bad)
+        return failed("none that ssh-audit objects to", f"weak ones among {kinds}", evidence=tuple(bad))
     return passed(f"key exchange by {offered}", evidence=tuple(removal.line for removal in gone))
 
 
@@ -192,13 +194,14 @@ def _password_ways(case: SshdCase) -> tuple[str, ...]:
     methods = [way for value in values for way in value.split()]
     if methods and "any" not in methods and all("publickey" in way.split(",") for way in methods):
         return ()
-    keywords = ("passwordauthentication", "kbdinteractiveauthentication", "challengeresponseauthentication")
-    return tuple(f"{k} {v}" for k in keywords if (v := case.option(k)) not in (None, "no"))
+    return tuple(f"{k} {v}" for k in planner.TYPED if (v := case.option(k)) not in (None, "no"))
 
 
 def _winner(sshd: Sshd, keyword: str) -> str:
     setting = sshd.first(keyword)
-    return f"{setting.path}:{setting.line}: {keyword} {setting.value}" if setting else ""
+    if setting is None:
+        return f"{keyword}: no file sets it for everybody, so OpenSSH's default counts"
+    return f"{setting.path}:{setting.line}: {keyword} {setting.value}"
 
 
 def _weak(removal: Removal, effective: tuple[str, ...]) -> str:

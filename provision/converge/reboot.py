@@ -25,8 +25,11 @@ REBOOT = 'if [ "$(id -u)" = 0 ]; then exec systemctl reboot; else exec sudo -S -
 def reboot(target: Target, *, sudo_password: str | None = None, up_seconds: float = UP_SECONDS) -> float:
     """Reboot; the seconds until a new boot answered. Sessions that were open to the host are dead afterwards.
 
-    Raises Failure where the host refuses, does not go down, or is not back in time.
+    Raises Failure where the host refuses, does not go down, or is not back in time, and for the machine that
+    we run on.
     """
+    if target.local:
+        raise Failure("the machine that this runs on does not restart itself", host=target.name)
     with tempfile.TemporaryDirectory(prefix="gp-") as folder:
         with ssh.Session(target, Path(folder), sudo_password) as session:
             before = boot_id(session)

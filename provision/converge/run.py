@@ -56,6 +56,7 @@ def converge(
     fold = Fold({aliases[name]: host.roles for name, host in hosts.items()})
     run_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     settings.write(run_dir, forks=forks)
+    (run_dir / "ansible.log").touch(mode=0o600)
     inventory.write(
         run_dir / "inventory.yml", {aliases[n]: inventory.variables_of(h) for n, h in hosts.items()}
     )

@@ -87,5 +87,7 @@ def write(run_dir: Path, *, forks: int) -> None:
     config["inventory"] = {"enable_plugins": "ansible.builtin.yaml", "any_unparsed_is_failed": "true"}
     config["connection"] = {"pipelining": "true"}
     config["ssh_connection"] = {"pipelining": "true", "retries": "2"}
-    with (run_dir / "ansible.cfg").open("w", encoding="utf-8") as out:
+    file = run_dir / "ansible.cfg"
+    file.touch(mode=0o600)
+    with file.open("w", encoding="utf-8") as out:
         config.write(out)

@@ -42,9 +42,11 @@ def find(name: str) -> LabHost | None:
 
 
 def hosts() -> list[LabHost]:
-    """Every host of the lab, in order of name."""
+    """Every host of the lab, in order of name. Raises Usage for a user who is not root."""
     from .host import all_hosts
+    from .needs import require_root
 
+    require_root()
     return all_hosts(place())
 
 

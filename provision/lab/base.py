@@ -127,6 +127,7 @@ def _build(
     run(
         [
             *ALONE,
+            "env", f"TMPDIR={work}",
             "mmdebstrap", "--quiet", "--mode=root", "--format=directory", "--variant=important",
             f"--include={','.join(PACKAGES)}", "--skip=cleanup/apt",
             f"--aptopt={settings}",

@@ -40,20 +40,21 @@ def end(name: str, *, patience: float = 10.0) -> None:
     Raises Failure where some process is still there after `patience` seconds.
     """
     deadline = time.monotonic() + patience
-    while left := members(name):
+    # Killing and removing go on together: a supervisor that was just started may join while we remove.
+    while not _remove(name):
+        left = members(name)
         for pid in left:
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
         if time.monotonic() > deadline:
-            raise Failure(
-                f"processes of a lab host do not end: {sorted(left)}", do="`ps` says what they wait for"
+            what = (
+                f"processes of a lab host do not end: {sorted(left)}"
+                if left
+                else f"cannot remove cgroup {name}"
             )
-        time.sleep(0.01)
-    while not _remove(name):
-        if time.monotonic() > deadline:
-            raise Failure(f"the cgroup {name} cannot be removed")
+            raise Failure(what, do="`ps` says what they wait for" if left else "")
         time.sleep(0.01)
 
 

@@ -106,9 +106,10 @@ class LabHost:
 
 
 def load(place: Place, name: str) -> LabHost | None:
+    """The host of this name, half-made ones too; None where there is none, or for a user who may not look."""
     try:
         record = json.loads((place.hosts / name / "host.json").read_text())
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     return LabHost(place=place, **record)
 

@@ -25,6 +25,7 @@ TOOLS = {
 NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--cgroup")
 PROBE = RUN / "probe"  # something is mounted there in a mount table that ends with the probe
 OVERLAY = "mount -t overlay lab -o lowerdir=a,upperdir=b,workdir=c d"
+ROOT = "the lab needs root: it mounts, makes a bridge and starts containers"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
@@ -40,7 +41,7 @@ def missing_packages() -> list[str]:
 def can_run() -> str | None:
     """Why this machine cannot run a lab, or None where it can."""
     if os.geteuid() != 0:
-        return "the lab needs root: it mounts, makes a bridge and starts containers"
+        return ROOT
     if missing := missing_packages():
         return f"the lab needs tools that are not installed: apt-get install {' '.join(missing)}"
     return _kernel_lacks()
@@ -51,16 +52,21 @@ def could_run() -> bool:
     return _kernel_lacks() is None
 
 
+def require_root() -> None:
+    """Raises Usage (exit code 2) for a user who is not root."""
+    if os.geteuid() != 0:
+        raise Usage(ROOT, do="run the lab's commands with sudo; no other command needs root")
+
+
 def require() -> None:
     """Raises Usage (exit code 2) with what is missing, where this machine cannot run a lab."""
+    require_root()
     reason = can_run()
     if reason is None:
         return
     says, _, command = reason.partition(": apt-get ")
     if command:
         raise Usage(says, do=f"apt-get {command}")
-    if os.geteuid() != 0:
-        raise Usage(reason, do="run the lab's commands with sudo; no other command needs root")
     raise Usage(reason)
 
 

@@ -32,6 +32,8 @@ def _files(wanted: Wanted, facts: Facts) -> Iterator[Change]:
             yield Change(f"remove {file.path}", _diff(file, now))
         elif now != file.text:
             yield Change(f"change {file.path}", _diff(file, now))
+    for line in wanted.first_lines:
+        yield Change(f"put `{line.first_line}` on top of {line.path}")
 
 
 def _diff(file: File, now: str) -> str:

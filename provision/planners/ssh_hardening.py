@@ -23,6 +23,9 @@ DROP_IN = "/etc/ssh/sshd_config.d/00-gpu-provision.conf"
 CLOUD_INIT = "/etc/cloud/cloud.cfg.d/zz-gpu-provision.cfg"
 PASSWORDS = ("PasswordAuthentication", "KbdInteractiveAuthentication", "PermitEmptyPasswords")
 
+# As `sshd -T` names the ways to type a password; the last one until OpenSSH 8.6 only.
+TYPED = ("passwordauthentication", "kbdinteractiveauthentication", "challengeresponseauthentication")
+
 HEAD = """\
 # Written by gpu-provision (role ssh_hardening); change it through the role's variables.
 # sshd takes the first value that it reads of a keyword, which is why this file sorts first.
@@ -172,11 +175,14 @@ def _checks(facts: Facts, sshd: Sshd) -> tuple[Check, ...]:
     arguments = " ".join(str(word) for word in raw.get("arguments") or ())
     checks = [Check(f"sshd -t {arguments}".strip())]
     me = sshd.operator.user if sshd.operator else None
-    for case in raw.get("cases", ()):
-        triple = {"host": case["addr"], "laddr": "127.0.0.1", "lport": "22"}
+    by_domain = any("rdomain" in block.criteria.lower() for block in sshd.match_blocks)
+    for case, found in zip(raw.get("cases", ()), sshd.cases, strict=True):
+        triple = {"host": found.addr, "laddr": "127.0.0.1", "lport": "22"} | (
+            {"rdomain": "none"} if by_domain else {}
+        )
         triple |= {k: case[k] for k in ("user", "addr", "host", "laddr", "lport") if k in case}
-        lines = ["passwordauthentication no", "kbdinteractiveauthentication no"]
-        if case["user"] == me:
+        lines = [f"{keyword} no" for keyword in TYPED if keyword in found.options]
+        if found.user == me:
             lines.append("pubkeyauthentication yes")
         spec = ",".join(f"{key}={value}" for key, value in sorted(triple.items()))
         checks.append(Check(f"sshd -T {arguments} -C {spec}".replace("  ", " "), tuple(lines)))

@@ -46,6 +46,9 @@ def _configuration(facts: Facts, sshd: Sshd) -> Iterator[str]:
     broken = next((case for case in sshd.cases if case.rc != 0), None)
     if broken:
         yield f"sshd's configuration is broken before any change ({broken.error}). Mend it first."
+    short = next((case for case in sshd.cases if case.rc == 0 and case.lacks), None)
+    if short:
+        yield f"sshd -T for {short.user} did not tell {', '.join(short.lacks)}; that is not enough."
     main = sshd.files[0][0] if sshd.files else "nothing"
     if main != MAIN:
         yield f"sshd reads {main} instead of {MAIN}; only the latter is looked after."

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from ..errors import Usage
 from .declared import declared
+from .presets import where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,6 +33,7 @@ class Inventory:
         """Raises Usage where the inventory, or the vault password, cannot be read."""
         if not Path(source).exists() and "," not in source:
             raise Usage(f"inventory {source}: no such file or directory")
+        _check_yaml(Path(source))
         _own_settings()
         from ansible.errors import AnsibleError
         from ansible.inventory.manager import InventoryManager
@@ -95,6 +99,20 @@ _MAGIC = frozenset(
         *("playbook_dir", "vars"),
     )
 )
+
+
+def _check_yaml(source: Path) -> None:
+    """Raises Usage where a file is broken YAML, in one line; Ansible would try it as three other formats."""
+    files = [source] if source.is_file() else source.glob("*") if source.is_dir() else []
+    for file in files:
+        if file.suffix in (".yml", ".yaml"):
+            try:
+                # Parsed and not loaded: tags such as !vault are Ansible's to understand.
+                with file.open(encoding="utf-8") as text:
+                    for _ in yaml.parse(text):
+                        pass
+            except (OSError, yaml.YAMLError, UnicodeDecodeError) as e:
+                raise Usage(f"inventory {file}: {where(e)}") from e
 
 
 def _own_settings() -> None:

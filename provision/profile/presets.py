@@ -44,7 +44,7 @@ def read(file: Path) -> Mapping[str, Any]:
     except OSError as e:
         raise Usage(f"{file}: {e.strerror}") from e
     except (yaml.YAMLError, UnicodeDecodeError) as e:
-        raise Usage(f"{file}: {_where(e)}") from e
+        raise Usage(f"{file}: {where(e)}") from e
     if document is None:
         return {}
     if not isinstance(document, Mapping) or not all(isinstance(k, str) for k in document):
@@ -52,7 +52,8 @@ def read(file: Path) -> Mapping[str, Any]:
     return document
 
 
-def _where(error: Exception) -> str:
+def where(error: Exception) -> str:
+    """What is wrong with a file of YAML, and where in it."""
     mark = getattr(error, "problem_mark", None)
     problem = getattr(error, "problem", None) or str(error)
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else f"not YAML: {problem}"

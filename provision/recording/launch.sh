@@ -8,10 +8,12 @@ export PATH LC_ALL;
 
 p=;
 r=0;
+# Ansible is given the interpreter that is found here and needs 3.8: an older one only where there is no other.
 for c in @PYTHONS@; do
   v=$("$c" -V 2>&1) || continue;
   case $v in
-    "Python 3."[6-9]*|"Python 3."[1-9][0-9]*) p=$(command -v "$c"); break;;
+    "Python 3."[89]*|"Python 3."[1-9][0-9]*) p=$(command -v "$c"); break;;
+    "Python 3."[67]*) p=${p:-$(command -v "$c")};;
   esac;
 done;
 

@@ -24,19 +24,27 @@ def arrive(
     travellers: Mapping[str, Traveller],
     ask: Callable[[str], bool] | None = None,
     *,
-    first_contact: bool = False,
+    to_change: bool = False,
 ) -> None:
     """Connect to every host, record and judge it. `ask` answers for host keys that are not known.
 
-    With `first_contact`, a host that no key gets into is given ours, where the user gave its password.
+    `to_change`: a host that no key gets into is given ours, where the user gave its password; and other runs
+    are kept from each host until the fleet is left. One that another run works on is a failure.
     """
+    for name, traveller in travellers.items():
+        traveller.local = fleet.lines[name].managed.target.local
     failed = dict(fleet.open(ask))
-    if first_contact:
+    if to_change:
         with_password = [name for name in failed if fleet.lines[name].managed.secrets.login is not None]
         for name, failure in fleet.each(_greet, with_password).items():
             if failure is None:
                 del failed[name]
             else:
+                failed[name] = failure
+        there = [name for name in travellers if name not in failed]
+        for name, failure in fleet.each(lambda line: line.take_turn(), there).items():
+            if failure is not None:
+                travellers[name].reached = True
                 failed[name] = failure
     for name, failure in failed.items():
         travellers[name].failure = failure

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,15 +51,17 @@ def bootstrap(
     *,
     consent: Consent,
     progress: Callable[[Mapping[str, tuple[str, ...]]], Progress],
+    resume: Callable[[str], str],
     forks: int = 20,
     may_reboot: bool = False,
 ) -> Run:
     """Take hosts from an address to proven GPU servers. What went wrong on a host is in its result.
 
+    `resume` gives the command by which a person goes on with a host that is left half-way.
     Raises Declined where the plan was not agreed to, and Usage where nobody was there to ask.
     """
     began, taken = time.monotonic(), datetime.now(UTC)
-    travellers = travellers_of((host.name for host in hosts), _resume_command)
+    travellers = travellers_of((host.name for host in hosts), resume)
     interrupted = False
     with Fleet(hosts, forks) as fleet:
         flow = _Flow(fleet, travellers, directory, forks, may_reboot)
@@ -68,7 +69,7 @@ def bootstrap(
             flow.plan_all(consent)
             if not consent.plans(list(travellers.values())):
                 raise Declined("nothing was done")
-            planned = {t.name: t.plan.roles for t in travellers.values() if t.plan}
+            planned = {t.name: (*t.plan.roles, *t.plan.later) for t in travellers.values() if t.plan}
             with progress(planned) as shown:
                 interrupted = not flow.converge_all(shown)
                 if not interrupted:
@@ -106,7 +107,7 @@ class _Flow:
 
     def plan_all(self, consent: Consent) -> None:
         """Connect, record, judge and plan every host."""
-        plan_all(self._fleet, self._travellers, consent.host_key, first_contact=True)
+        plan_all(self._fleet, self._travellers, consent.host_key, to_change=True)
         self._keep_recordings(self._travellers.values(), "before")
         plans = [t.plan.as_dict() for t in self._travellers.values() if t.plan]
         self._directory.write("plan.json", {"plans": plans})
@@ -127,6 +128,8 @@ class _Flow:
                 traveller.passes.append(result.hosts[traveller.name])
             self.save_states()
             if result.interrupted:
+                for traveller in going:
+                    traveller.look = None  # what was seen before may not hold any more
                 return False
             self._after_pass(going, number, progress)
         for traveller in self._travellers.values():
@@ -150,7 +153,7 @@ class _Flow:
 
     def _judge_result(self, traveller: Traveller, progress: Progress) -> None:
         """What the pass left: done, a next pass, a reboot, or a role that did not do its work."""
-        if (waits := traveller.waits_for_reboot()) and self._may_reboot:
+        if (waits := traveller.waits_for_reboot()) and self._may_reboot and not traveller.local:
             self._reboot(traveller, progress)
             if traveller.failure:
                 return
@@ -169,10 +172,10 @@ class _Flow:
         progress.step(traveller.name, "reboot", "waiting for another boot to answer")
         try:
             reboot(line.target, sudo_password=line.managed.secrets.sudo)
+            line.again()
         except Failure as e:
             traveller.failure = e
             return
-        line.again()
         self._look_at([traveller], "after-reboot", progress)
 
     def _look_at(self, travellers: Sequence[Traveller], when: str, progress: Progress) -> None:
@@ -201,7 +204,3 @@ class _Flow:
 
     def save_states(self) -> None:
         self._directory.write_states({t.name: t.state for t in self._travellers.values()})
-
-
-def _resume_command(host: str) -> str:
-    return f"gpu-provision {COMMAND} {shlex.quote(host)} --resume"

@@ -42,6 +42,10 @@ class RunDirectory:
         found = sorted(_runs().glob(f"*-{command}*/{STATE_FILE}")) if _runs().is_dir() else []
         return cls(found[-1].parent) if found else None
 
+    @property
+    def states_file(self) -> Path:
+        return self.path / STATE_FILE
+
     def write(self, name: str, document: Mapping[str, Any]) -> None:
         """A JSON file, whole or not at all."""
         file = self.path / name
@@ -54,7 +58,7 @@ class RunDirectory:
 
     def states(self) -> Mapping[str, str]:
         """Each host's state as this run last knew it."""
-        document = json.loads((self.path / STATE_FILE).read_text(encoding="utf-8"))
+        document = json.loads(self.states_file.read_text(encoding="utf-8"))
         hosts: dict[str, str] = document["hosts"]
         return hosts
 

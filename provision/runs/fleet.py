@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from provision.access.turn import Turn
 from provision.errors import Failure
 from provision.transport import child, local, ssh
 
@@ -30,6 +31,7 @@ class Line:
     def __init__(self, managed: Managed, control_dir: Path) -> None:
         self.managed = managed
         self._control_dir = control_dir
+        self._turn: Turn | None = None
         self.session = self._new()
 
     @property
@@ -48,13 +50,26 @@ class Line:
 
     def accept(self, managed: Managed) -> None:
         """Go on with another way in: a key now accepted, a first contact made."""
-        self.session.close()
+        self.close()
         self.managed = managed
         self.session = self._new()
 
     def again(self) -> None:
-        """A new connection, after a reboot ended the old one."""
+        """A new connection, after a reboot ended the old one; and the turn again, if we had it."""
+        had_turn = self._turn is not None
         self.accept(self.managed)
+        if had_turn:
+            self.take_turn()
+
+    def take_turn(self) -> None:
+        """Keep other runs from the host until this line is closed. Raises Failure where one is at it."""
+        self._turn = Turn(self.session, self.name)
+
+    def close(self) -> None:
+        if self._turn is not None:
+            self._turn.release()
+            self._turn = None
+        self.session.close()
 
     def _new(self) -> Session:
         if self.managed.target.local:
@@ -78,7 +93,7 @@ class Fleet:
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
-        self.each(lambda line: line.session.close())
+        self.each(lambda line: line.close())
         for left in self.control_dir.iterdir():
             left.unlink(missing_ok=True)
         self.control_dir.rmdir()

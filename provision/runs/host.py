@@ -24,6 +24,8 @@ class Traveller:
 
     name: str
     resume: str
+    local: bool = False
+    """True for the machine that we run on: it cannot be looked at from outside, nor restarted."""
     look: Look | None = None
     plan: Plan | None = None
     planned: list[str] = field(default_factory=list)
@@ -46,7 +48,7 @@ class Traveller:
     def state(self) -> str:
         """The state that the host is in now, by its contract name."""
         if not self.reached:
-            return UNREACHED
+            return UNREACHED if self.failure else str(State.UNTOUCHED)
         last = self.passes[-1] if self.passes else None
         if last is None:
             return (

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from provision.errors import Failure
 from provision.plan.make import make
+from provision.plan.model import Plan
 from provision.profile.tree import role_order
 
 from .arriving import arrive, travellers_of
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
     from .host import Traveller
     from .managed import Managed
+
+# Roles that change how a host is reached.
+CUTTING = frozenset({"ssh_hardening"})
 
 
 def plan(
@@ -34,10 +38,10 @@ def plan_all(
     travellers: Mapping[str, Traveller],
     ask: Callable[[str], bool] | None,
     *,
-    first_contact: bool = False,
+    to_change: bool = False,
 ) -> None:
-    """Connect, record, judge and plan every host. `first_contact` as in arrive()."""
-    arrive(fleet, travellers, ask, first_contact=first_contact)
+    """Connect, record, judge and plan every host. `to_change` as in arrive()."""
+    arrive(fleet, travellers, ask, to_change=to_change)
     for traveller in travellers.values():
         if traveller.look and traveller.failure is None:
             traveller.failure = preflight(traveller.name, traveller.look)
@@ -50,5 +54,11 @@ def make_plan(traveller: Traveller) -> None:
     assert traveller.look is not None
     seen = traveller.look
     traveller.plan = make(traveller.name, seen.judged, seen.findings, role_order())
+    if traveller.local and (cutting := CUTTING.intersection(traveller.plan.roles)):
+        why = (
+            f"{', '.join(sorted(cutting))} can cut the way into a host, and on the machine that this runs on "
+            "nobody outside would prove that it still leads in: run it from another machine"
+        )
+        traveller.plan = Plan(traveller.name, refused=(why,))
     if traveller.plan.refused:
         traveller.failure = Failure("; ".join(traveller.plan.refused), host=traveller.name)

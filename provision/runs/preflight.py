@@ -46,7 +46,7 @@ def _python(facts: Facts) -> Failure | None:
     needed = minimum_python()
     if isinstance(facts.python, Unknown | Absent):
         why = facts.python.reason if isinstance(facts.python, Unknown) else "none is installed"
-        return Unreached(f"no usable Python: {why}", do="install python3 there; an audit needs none")
+        return Unreached(f"no usable Python: {why}", do="install python3 there; an audit sees little without")
     if facts.python[: len(needed)] < needed:
         has, wants = (".".join(map(str, v)) for v in (facts.python, needed))
         return Unreached(

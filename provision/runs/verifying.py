@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from provision.errors import Failure
+
 from .arriving import arrive, travellers_of
 from .fleet import Fleet
 from .proving import prove
@@ -31,6 +33,13 @@ def verify(
     travellers = travellers_of(host.name for host in hosts)
     with Fleet(hosts, forks) as fleet:
         arrive(fleet, travellers, ask)
-        ready = [t for t in travellers.values() if t.look]
+        for traveller in travellers.values():
+            if disruptive and traveller.local and traveller.failure is None:
+                traveller.failure = Failure(
+                    "the machine that this runs on does not restart itself",
+                    host=traveller.name,
+                    do="leave --disruptive out, or run it from another machine",
+                )
+        ready = [t for t in travellers.values() if t.look and t.failure is None]
         prove(fleet, ready, directory.path, progress=progress, forks=forks, disruptive=disruptive)
     return tuple(travellers.values())

@@ -29,6 +29,10 @@ class Local:
     def close(self) -> None:
         """Nothing to close."""
 
+    def argv(self, command: Sequence[str]) -> list[str]:
+        """The command line that runs `command` here."""
+        return list(command)
+
     def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
         """Raises Unreached where the command cannot be started or does not end within `timeout` seconds."""
         try:

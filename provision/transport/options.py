@@ -15,12 +15,13 @@ ALIVE_SECONDS, ALIVE_COUNT = 5, 6
 def options(target: Target) -> list[str]:
     """Options for `ssh` to this host, without the host itself. OpenSSH takes the first value of each key.
 
-    Host keys are strict whatever ssh_config says: a changed key is never taken silently.
+    Host keys are strict whatever ssh_config or the target's own options say: a changed key is never taken
+    silently.
     """
     settings = [
+        f"StrictHostKeyChecking={'accept-new' if _takes_new(target) else 'yes'}",
         *target.options,
         "BatchMode=yes",
-        f"StrictHostKeyChecking={'accept-new' if target.accept_new else 'yes'}",
         f"ConnectTimeout={CONNECT_SECONDS}",
         f"ServerAliveInterval={ALIVE_SECONDS}",
         f"ServerAliveCountMax={ALIVE_COUNT}",
@@ -37,6 +38,18 @@ def options(target: Target) -> list[str]:
     if target.user is not None:
         arguments += ["-l", target.user]
     return arguments
+
+
+def _takes_new(target: Target) -> bool:
+    """Whether a key not seen before may be kept.
+
+    Where an inventory says `StrictHostKeyChecking=no`, that much of it is heeded.
+    """
+    pairs = (option.partition("=") for option in target.options)
+    said = [
+        value.strip().lower() for key, _, value in pairs if key.strip().lower() == "stricthostkeychecking"
+    ]
+    return target.accept_new or said[:1] in (["no"], ["off"], ["accept-new"])
 
 
 def fresh_args(target: Target) -> list[str]:

@@ -79,12 +79,16 @@ class Session:
 
         Its own exit status is in the result. Raises Unreached where the line is lost or the time is over.
         """
-        self.open()
-        done = self._ssh([*self._shared(), *destination(self.target), shlex.join(argv)], stdin, timeout)
+        done = self._ssh(self.argv(argv), stdin, timeout)
         if done.rc == 255 and not self.alive():
             self._open = False
             raise explain(done.err, self.target)
         return done
+
+    def argv(self, command: Sequence[str]) -> list[str]:
+        """The command line of an ssh that runs `command` on the host over this connection."""
+        self.open()
+        return [*self._shared(), *destination(self.target), shlex.join(command)]
 
     def alive(self) -> bool:
         """Whether the connection stands."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -274,3 +275,20 @@ def test_on_this_machine_nothing_is_changed(tmp_path: Path, lab_host: LabHost) -
     assert told["state"] == "untouched"
     assert "on the machine that we run on" in told["msg"]
     assert not (tmp_path / "new.conf").exists()
+
+
+def test_a_kind_of_host_key_that_goes_is_replaced_in_known_hosts(lab_host: LabHost, tmp_path: Path) -> None:
+    """Known is the host's ECDSA key only, and that is what the hardened host does not show any more."""
+    known = tmp_path / "known_hosts"
+    public = (lab_host.root / "etc/ssh/ssh_host_ecdsa_key.pub").read_text().split()
+    known.write_text(f"{lab_host.address} {public[0]} {public[1]}\n")
+    plain = lab_host.target()
+    options = (f"UserKnownHostsFile={known}", "GlobalKnownHostsFile=/dev/null", *plain.options[2:])
+    control = Controller(tmp_path / "controller", lab_host, replace(plain, options=options))
+    task = change("HostKeyAlgorithms -ecdsa-*\n" + LOCKED, seconds=60)
+    told = control.run(task)
+    assert told["state"] == "reverted", told
+    assert "so run this again" in told["msg"]
+    assert control.run(task)["state"] == "done"
+    control.shell(f"rm /{DROP_IN} && systemctl reload ssh.service")
+    wait_for(lambda: control.login().holds, 15, "sshd listens again")

@@ -26,10 +26,10 @@ SETTINGS = ("fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "net
 DIES = """
 import os, signal, sys
 from provision import lab
-from provision.lab import cgroups, double, keys, life, mounts, network, packages, settings
+from provision.lab import cgroups, double, keys, life, machine, mounts, network, packages, settings
 
 when, room, step = sys.argv[1:4]
-room = {"life": life, "double": double}.get(room) or getattr(life, room)
+room = globals()[room]
 real = getattr(room, step)
 
 def dying(*args, **kwargs):
@@ -44,13 +44,13 @@ lab.up("cut")
 WAITS = """
 import time
 from provision import lab
-from provision.lab import life
+from provision.lab import machine
 
 def waiting(host):
     print("up", flush=True)
     time.sleep(60)
 
-life.wait_for_ssh = waiting
+machine.wait_for_ssh = waiting
 lab.up("cut")
 """
 STEPS = [
@@ -62,13 +62,20 @@ STEPS = [
     "after keys.give",
     "after double.install",
     "after cgroups.make",
-    "after life.boot",
-    "after life.wait_for_ssh",
+    "after machine.boot",
+    "after machine.wait_for_ssh",
 ]
 
 
 def sysctls() -> list[str]:
     return [Path("/proc/sys", name).read_text() for name in SETTINGS]
+
+
+def command_line(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""  # has ended
 
 
 def login(host: LabHost) -> bool:
@@ -113,7 +120,7 @@ def test_a_name_is_free_again_when_up_was_killed() -> None:
 @pytest.mark.usefixtures("own_lab")
 def test_interrupted_up_leaves_nothing() -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", WAITS], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", WAITS], stdout=subprocess.PIPE
     ) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"up\n"
@@ -129,9 +136,7 @@ def test_a_dead_supervisor_is_no_hindrance() -> None:
     from provision.lab import cgroups
 
     host = lab.up()
-    nspawn = [
-        pid for pid in cgroups.members(host.cgroup) if b"nspawn" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
+    nspawn = [pid for pid in cgroups.members(host.cgroup) if b"systemd-nspawn" in command_line(pid)]
     assert len(nspawn) == 2  # the supervisor and systemd-nspawn
     for pid in nspawn:
         os.kill(pid, signal.SIGKILL)

@@ -49,6 +49,7 @@ def test_the_host_is_a_booted_debian_of_its_release(host: LabHost) -> None:
     wait_until(lambda: "starting" not in on(host, "systemctl is-system-running || true"))
     assert on(host, "systemctl is-system-running") == "running", on(host, "systemctl --failed")
     assert on(host, "getent hosts $(hostname)").endswith(host.name)
+    assert on(host, "stat -f -c %T /sys/fs/cgroup") == "cgroup2fs"
 
 
 def test_debian_kernels_have_their_headers(host: LabHost) -> None:

@@ -321,6 +321,11 @@ def rank(ask: Ask, found: Found) -> tuple[object, ...]:
         not ask.source and found.source != "nvidia",
         not found.cuda,
         not alive,
+        any(
+            names.get("unbuilt") and names["modules"] == found.modules and found.os in names.get("os", [])
+            for names in PACKAGES["drivers"]
+            if names["source"] == found.source and names["first"] <= found.branch <= (names["last"] or 999)
+        ),
         max(fits, default=0),
         found.source == "debian" and found.toolkit_source == "nvidia",
         ["LTS", "PB", "NFB", "DEV"].index(row["type"]),

@@ -386,6 +386,15 @@ def test_revert_of_whatever_is_armed(host: Host) -> None:
     assert not (host.etc / "main").exists()
 
 
+def test_by_hand_whatever_is_armed_is_put_back_and_reloaded(host: Host) -> None:
+    reloaded = host.root / "reloaded"
+    host.apply(files=[file(host.etc / "main", "new\n")], reload=[f"touch {reloaded}"])
+    reloaded.unlink()
+    assert host.revert("hand") == 0
+    assert not (host.etc / "main").exists()
+    assert reloaded.exists()
+
+
 def test_timer_takes_back_before_the_files_are_written(host: Host) -> None:
     request = host.request(files=[file(host.etc / "main", "new\n")])
     change.arm(host.places, request)

@@ -114,10 +114,22 @@ def choose(host: Facts, **variables: Any) -> Stack:
 def test_a_lab_host_gets_what_its_archive_holds() -> None:
     stack = choose(facts("trixie", ["20b2"] * 8, policy_text=policy("trixie")), nvidia_driver_source="debian")
     assert stack.driver is not None
-    assert (stack.driver.version, stack.driver.modules) == ("550.163.01", "open")
-    assert "nvidia-open-kernel-dkms=550.163.01-2" in stack.driver.pin
+    assert (stack.driver.version, stack.driver.modules) == ("550.163.01", "proprietary")
+    assert "nvidia-kernel-dkms=550.163.01-2" in stack.driver.pin
     assert "nvidia-modprobe=570.133.07-1" in stack.driver.pin
     assert {p.partition("=")[0] for p in stack.driver.pin} == set(stack.driver.packages)
+
+
+def test_modules_that_do_not_compile_for_the_archives_kernels_are_taken_only_if_asked_for() -> None:
+    host = facts("trixie", ["20b2"], policy_text=policy("trixie"))
+    by_itself = choose(host, nvidia_driver_source="debian")
+    assert by_itself.driver is not None
+    assert by_itself.driver.modules == "proprietary"
+    assert any("pci_resize_resource" in r.says for r in by_itself.reasons if r.about == "driver.modules")
+    asked = choose(host, nvidia_driver_source="debian", nvidia_driver_modules="open")
+    assert asked.driver is not None
+    assert asked.driver.modules == "open"
+    assert [w.kind for w in asked.warnings if "pci_resize_resource" in w.says] == ["does-not-build"]
 
 
 def test_a_bare_host_gets_the_branch_and_a_minimum() -> None:

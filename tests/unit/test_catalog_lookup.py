@@ -69,7 +69,7 @@ def test_the_commands_document_is_handed_on(answers: dict[str, Any]) -> None:
 
 def test_else_the_recording_is_resolved(answers: dict[str, Any]) -> None:
     driver = answers["resolved"]["driver"]
-    assert (driver["version"], driver["modules"], driver["source"]) == ("550.163.01", "open", "debian")
+    assert (driver["version"], driver["modules"], driver["source"]) == ("550.163.01", "proprietary", "debian")
 
 
 def test_what_cannot_be_told_says_why(answers: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -120,6 +120,20 @@ def test_what_an_inventory_must_not_hold(inventory: str, name: str, says: str) -
 def test_a_missing_inventory_is_named() -> None:
     with pytest.raises(Usage, match="/no/such/inventory"):
         resolve_hosts(["a"], options(inventory="/no/such/inventory"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("all:\n  hosts:\n    x:\n   y: [\n", "line 4, column 4"),
+        ("x: {hosts: {x: {ansible_port: ssh}}}", "no port"),
+    ],
+)
+def test_a_broken_inventory_is_no_inventory(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "hosts.yml"
+    file.write_text(text)
+    with pytest.raises(Usage, match=says):
+        resolve_hosts(["x"], options(inventory=str(file)))
 
 
 def test_passwords_come_from_descriptors() -> None:

@@ -106,6 +106,8 @@ def test_passwords_open_by_default_name_user_and_address() -> None:
     verdict = judge(ssh.password_login, facts())
     assert verdict.status is Status.FAIL
     assert verdict.actual == "root from 192.0.2.1: passwordauthentication yes and 1 more"
+    assert "OpenSSH's default counts" in verdict.evidence[-1]
+    assert not any("kbdinteractive" in line for line in verdict.evidence)
 
 
 def test_the_file_that_won_is_named() -> None:
@@ -199,6 +201,12 @@ def test_weak_algorithms_are_named() -> None:
         "ecdsa-sha2-nistp256",
     ):
         assert name in told
+
+
+def test_algorithms_that_sshd_does_not_tell_are_unknown() -> None:
+    verdict = judge(ssh.algorithms, facts(cases=[case(macs="")]))
+    assert verdict.status is Status.UNKNOWN
+    assert "MACs" in verdict.actual
 
 
 def test_algorithms_of_an_unknown_version_are_unknown() -> None:

@@ -12,7 +12,7 @@ from provision.controls.model import Disrupts, Finding, Judged, Severity, Status
 from provision.facts import Facts
 from provision.plan import make as module
 from provision.plan.make import make
-from provision.planners.wanted import File, Wanted
+from provision.planners.wanted import File, FirstLine, Wanted
 from provision.profile.model import Profile
 from provision.recording.model import Recording
 
@@ -135,3 +135,9 @@ def test_a_plan_shows_what_changes_in_files(planners: dict[str, Wanted]) -> None
     assert [c.what for c in changes] == ["write /etc/new", "change /etc/old", "remove /etc/gone"]
     assert "-x" in changes[1].diff
     assert "+b" in changes[1].diff
+
+
+def test_a_plan_shows_a_line_that_goes_on_top_of_a_foreign_file(planners: dict[str, Wanted]) -> None:
+    planners["first"] = Wanted(first_lines=(FirstLine("/etc/x", "Include /y"),))
+    changes = make("h", judged(), [finding("a.a", Status.FAIL, "first")], ORDER).steps[0].changes
+    assert [c.what for c in changes] == ["put `Include /y` on top of /etc/x"]

@@ -130,6 +130,18 @@ def test_old_keyword_is_closed_where_sshd_knows_it() -> None:
     assert "ChallengeResponseAuthentication no" not in outside(text_of(facts()))
 
 
+def test_old_servers_are_checked_by_the_old_keyword() -> None:
+    old = case(kbdinteractiveauthentication="", challengeresponseauthentication="yes")
+    lines = wanted(facts(cases=[old], openssh="1:8.4p1-5")).checks[1].lines
+    assert "challengeresponseauthentication no" in lines
+    assert "kbdinteractiveauthentication no" not in lines
+
+
+def test_a_match_on_the_routing_domain_is_given_one() -> None:
+    host = facts(files={MAIN: f"{DEBIAN_MAIN}Match RDomain mgmt\n  X11Forwarding no\n"})
+    assert "rdomain=none" in wanted(host).checks[1].command
+
+
 def test_checks_ask_about_every_recorded_user_and_address() -> None:
     host = facts(cases=[case(), case("bob", "10.1.2.3")])
     checks = wanted(host).checks
@@ -148,6 +160,7 @@ REFUSALS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
         {},
         "line 5",
     ),
+    ({"cases": [case(pubkeyauthentication="")]}, {}, "did not tell pubkeyauthentication"),
     ({"files": {"/opt/sshd_config": "UsePAM yes\n"}}, {}, "/opt/sshd_config instead of"),
     ({"openssh": "1:7.9p1-10+deb10u2"}, {}, "8.2"),
     ({"cases": [case(authenticationmethods="publickey,keyboard-interactive")]}, {}, "more than a key"),

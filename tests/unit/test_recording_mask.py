@@ -54,6 +54,7 @@ HARMLESS = (
     "PasswordAuthentication=no",
     "passwordauthentication yes",
     "permitemptypasswords no",
+    "hostkeyalgorithms sk-ssh-ed25519-cert-v01@openssh.com,sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
     "    (ALL : ALL) NOPASSWD: ALL",
     "    (root) NOPASSWD: /usr/bin/apt-get",
     "    (ALL) PASSWD: ALL",

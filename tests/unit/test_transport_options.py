@@ -53,6 +53,15 @@ def test_a_new_key_is_taken_only_where_that_was_said() -> None:
 
 
 @needs_ssh
+@pytest.mark.parametrize(
+    ("said", "strict"), [("no", "accept-new"), ("accept-new", "accept-new"), ("yes", "true"), ("ask", "true")]
+)
+def test_no_inventory_makes_a_changed_key_pass(said: str, strict: str) -> None:
+    target = replace(TARGET, options=(f"StrictHostKeyChecking={said}",))
+    assert effective(ssh.fresh_args(target))["stricthostkeychecking"] == strict
+
+
+@needs_ssh
 def test_the_targets_own_options_win() -> None:
     made = effective(
         ssh.fresh_args(replace(TARGET, options=("ConnectTimeout=3", "UserKnownHostsFile=/x/known")))

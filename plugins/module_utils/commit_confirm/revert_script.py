@@ -9,7 +9,7 @@ from __future__ import annotations
 # Read beside state.py, which names the directories, and snapshot.py, which writes the manifest.
 TEXT = r"""#!/bin/sh
 # Written by gpu-provision. Puts back what nobody confirmed.
-# usage: revert.sh timer ID | boot
+# usage: revert.sh timer ID | hand | boot
 set -u
 PATH="$PATH:/usr/sbin:/usr/bin:/sbin:/bin"
 export PATH

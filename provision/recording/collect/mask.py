@@ -42,7 +42,9 @@ _RULES = (
     ),
     (
         re.compile(
-            r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bxox[abprs]-[\w-]{10,}|\bnvapi-[\w-]{16,}|\bsk-[A-Za-z0-9_-]{20,}"
+            r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b|\bxox[abprs]-[\w-]{10,}|\bnvapi-[\w-]{16,}"
+            # sk-ssh-… and sk-ecdsa-… are names of key types (ssh-keygen(1)).
+            r"|\bsk-(?!ssh-|ecdsa-)[A-Za-z0-9_-]{20,}"
         ),
         "***",
     ),

@@ -15,10 +15,18 @@ if MYPY:
     from typing import Any, Dict, List
 
 
+def _in_container(pid: int) -> bool:
+    """Whether a process belongs to a container on this host, whose sshd is not the host's."""
+    try:
+        return os.readlink("/proc/%d/ns/pid" % pid) != os.readlink("/proc/self/ns/pid")
+    except OSError:
+        return False
+
+
 def sshd_arguments() -> "List[str]":
     """-f, -o and -p of the running listener (RHEL hands its crypto policy over that way)."""
     for pid, name, _ in processes():
-        if name == "sshd":
+        if name == "sshd" and not _in_container(pid):
             text = command_line(pid)
             if "[listener]" in text or re.match(r"(?:sshd: )?\S*/sshd\b", text):
                 words = text.replace("[listener]", " ").split()

@@ -28,7 +28,7 @@ def labelled(out: Console, rows: Iterable[tuple[str, str]], indent: str, style: 
     for label, value in rows:
         lines = [part for given in value.splitlines() or [""] for part in _fit(given, room, out.soft_wrap)]
         for at, text in enumerate(lines):
-            line(out, [(f"{indent}{'' if at else label:<{LABEL}}", "dim"), (text, style)])
+            line(out, [(f"{indent}{'' if at else label:<{LABEL - 1}} ", "dim"), (text, style)])
 
 
 def _fit(text: str, room: int, whole: bool) -> list[str]:
