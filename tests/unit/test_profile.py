@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -14,7 +15,6 @@ from provision.profile.compose import compose
 from provision.profile.declared import declared
 from provision.profile.inventory import Inventory
 from provision.profile.tree import root
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
