@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Judge a saved recording instead of a host. Repeatable.",
 )
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "junit"]), default="text", show_default=True
+)
 @click.option("--out", metavar="FILE", help="Write the report there instead of to standard output.")
 @host_options
 def audit(
@@ -46,6 +48,10 @@ def audit(
     with writing(out) as stream:
         if form == "json":
             stream.write(documents.dump(documents.audit(report)))
+        elif form == "junit":
+            from provision.report import junit
+
+            stream.write(junit.audit(report))
         else:
             from provision.report.text.audit import audit as print_audit
             from provision.report.text.lines import console

@@ -6,32 +6,56 @@ from ..facts.known import Unknown
 from ..facts.versions import driver_tuple
 from ..planners import driver_place
 from ..planners import nvidia_driver as planner
+from . import driver_set
 from .driver import ROLE, SHOWN, driver_of, installed_version, other_kernel, packages_of
 from .gpu import cards
-from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
+from .model import (
+    Disrupts,
+    Judged,
+    Severity,
+    Status,
+    Verdict,
+    control,
+    failed,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
 
 
 @control("driver.single-origin", "All packages of the driver come from one source", severity=Severity.HIGH)
 def single_origin(host: Judged) -> Verdict:
-    packages, driver = packages_of(host), driver_of(host)
-    for verdict in (packages, driver):
-        if isinstance(verdict, Verdict):
-            return verdict
-    assert not isinstance(packages, Verdict)
-    assert not isinstance(driver, Verdict)
-    if driver.source != "debian":
-        return skipped(f"this version judges drivers of Debian's archive; this one is of {driver.source}")
-    others = driver_place.strangers(packages, driver.branch)
+    ours, packages = cards(host), host.facts.packages
+    if isinstance(ours, Verdict) and ours.status is Status.SKIP:
+        return ours
+    if isinstance(packages, Unknown):
+        return unknown(packages)
+    mixed = driver_set.mixed(packages)
+    if mixed:
+        return failed(
+            "one release of one packager",
+            f"{len(mixed)} kinds: {'; '.join(kind for kind in mixed)}",
+            advice="Keep one source and pin it: purge the other's packages, jobs drained first.",
+            evidence=tuple(f"{kind}: {', '.join(names[:SHOWN])}" for kind, names in mixed.items()),
+        )
+    driver = driver_of(host)
+    if isinstance(driver, Verdict):
+        return driver
+    others = driver_place.strangers(packages, driver.branch) if driver.source == "debian" else ()
     if others:
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         return failed(
             "packages of Debian's archive",
-            f"{others[0]} and {len(others) - 1} more of another source"
-            if len(others) > 1
-            else f"{others[0]} is of another source",
+            f"{others[0]}{more} of another source",
             advice="Keep one source: purge the other's packages, jobs drained first.",
             evidence=others[:SHOWN],
         )
-    return passed("one source")
+    return (
+        passed("one source")
+        if driver_set.members(packages)
+        else skipped("no driver is installed as a package")
+    )
 
 
 @control(
@@ -102,6 +126,8 @@ def runfile(host: Judged) -> Verdict:
 
 @control("driver.supports-gpus", "The driver serves every card of the host", severity=Severity.HIGH)
 def supports(host: Judged) -> Verdict:
+    if (refused := _refused(host)) is not None:
+        return refused
     ours, driver = cards(host), driver_of(host)
     for verdict in (ours, driver):
         if isinstance(verdict, Verdict):
@@ -114,6 +140,21 @@ def supports(host: Judged) -> Verdict:
     if driver.minimum and not _reaches(version, driver.minimum):
         return failed(f"{driver.minimum} or newer", f"{version} is installed")
     return passed(f"{version} serves them", expected=f"{driver.minimum} or newer" if driver.minimum else "")
+
+
+def _refused(host: Judged) -> Verdict | None:
+    """What the driver itself said of cards that it no longer serves (its README, "Legacy GPUs")."""
+    log, virtualization = host.facts.kernel_log, host.facts.virtualization
+    if isinstance(log, Unknown) or not log.legacy:
+        return None
+    if not isinstance(virtualization, Unknown) and virtualization.shares_kernel:
+        return None
+    return failed(
+        "; ".join(dict.fromkeys(f"a branch up to {last} for {name}" for name, last in log.legacy)),
+        f"the loaded driver leaves out {log.legacy[0][0]}",
+        advice="Install that branch. Where other cards of the host need a newer one, no branch serves all.",
+        evidence=log.nvrm[:SHOWN],
+    )
 
 
 def _reaches(version: str, minimum: str) -> bool:

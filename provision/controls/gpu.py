@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ..facts.known import Absent, Unknown
 from ..facts.smi_trouble import DriverSilence, SmiTrouble
 from ..planners import gpu_settings as planner
-from .model import Judged, Severity, Verdict, control, failed, passed, skipped, unknown
+from .model import Judged, Severity, Status, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
     from ..facts.pci import PciDevice
@@ -57,20 +57,26 @@ def report(host: Judged) -> SmiReport | Verdict:
     needs=("driver.installed", "driver.rival-module", "driver.loaded-matches-installed"),
 )
 def answers(host: Judged) -> Verdict:
-    ours = cards(host)
-    if isinstance(ours, Verdict):
+    ours, why = cards(host), host.facts.driver_silence
+    if isinstance(ours, Verdict) and not (ours.status is Status.UNKNOWN and _speaks_of_a_card(why)):
         return ours
-    why = host.facts.driver_silence
     if isinstance(why, Unknown):
         return unknown(why)
     if isinstance(why, DriverSilence):
         return failed(
-            f"{len(ours)} GPUs answer",
+            "every GPU answers" if isinstance(ours, Verdict) else f"{len(ours)} GPUs answer",
             f"{why.trouble}: {why.says}",
             advice=ADVICE[why.trouble],
             evidence=why.bus_ids,
         )
+    assert not isinstance(ours, Verdict)
     return passed(f"{len(ours)} GPUs", evidence=_names(host))
+
+
+def _speaks_of_a_card(why: DriverSilence | Unknown | None) -> bool:
+    """Whether the driver's words settle the matter where the bus was not recorded."""
+    without = (SmiTrouble.NOT_INSTALLED, SmiTrouble.NOT_LOADED, SmiTrouble.NO_DEVICES)
+    return isinstance(why, DriverSilence) and why.trouble not in without
 
 
 def _names(host: Judged) -> tuple[str, ...]:

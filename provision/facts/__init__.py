@@ -25,6 +25,7 @@ from . import firewall as _firewall
 from . import host as _host
 from . import kernel_log as _kernel_log
 from . import kernels as _kernels
+from . import lvm as _lvm
 from . import mounts as _mounts
 from . import network as _network
 from . import nvidia_files as _nvidia_files
@@ -239,6 +240,8 @@ class Facts:
     raids = _fact(_disk_health.raids, "mdstat")
     nvme_health = _fact(_disk_health.nvme_health, "nvme.smart")
     space = _fact(_mounts.space, "disks.space")
+    logical_volumes = _fact(_lvm.volumes, "lvm")
+    volume_groups = _fact(_lvm.groups, "lvm.groups")
 
     @cached_property
     def block_devices(self) -> tuple[_disks.BlockDevice, ...] | Unknown:

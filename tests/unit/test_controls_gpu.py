@@ -47,7 +47,11 @@ if TYPE_CHECKING:
     from provision.facts import Facts
     from provision.facts.smi_model import Gpu
 
-OURS = [name for name in CONTROLS if name.partition(".")[0] in ("gpu", "driver", "host", "nccl")]
+OURS = [
+    name
+    for name, known in CONTROLS.items()
+    if known.judge.__module__.rpartition(".")[2] in ("gpu", "driver", "driver_place", "host", "nccl")
+]
 
 
 def converged(*cards: Gpu, items: dict[str, Any] | None = None, **variables: Any) -> tuple[Facts, Any]:

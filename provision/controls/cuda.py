@@ -1,0 +1,175 @@
+"""Controls of CUDA toolkits and libraries: that the driver carries them and that they are of one major."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ..catalog.compatibility import floor, wanted_driver
+from ..catalog.numbers import below, is_number, major
+from ..catalog.tables import catalog
+from ..facts.known import Absent, Unknown
+from ..facts.versions import driver_version, upstream
+from .model import Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
+
+if TYPE_CHECKING:
+    from ..facts.nvidia_files import Toolkit
+
+_MAIN = ("nvidia-smi", "nvidia-utils", "libcuda1", "libnvidia-compute")
+_CUDNN9 = re.compile(r"libcudnn9-cuda-(\d+)")
+_BUILT_FOR = re.compile(r"\+cuda(\d+)\.(\d+)")
+
+
+def _toolkits(host: Judged) -> tuple[Toolkit, ...] | Verdict:
+    found = host.facts.cuda_toolkits
+    if isinstance(found, Unknown):
+        return unknown(found)
+    return found or skipped("no CUDA toolkit is installed below /usr/local")
+
+
+def _driver(host: Judged) -> str | Verdict:
+    """The driver that programs meet: the loaded one, what nvidia-smi names, or the installed package."""
+    loaded, smi, packages = host.facts.loaded_driver, host.facts.smi, host.facts.packages
+    if not isinstance(loaded, Unknown | Absent):
+        return loaded.version
+    if not isinstance(smi, Unknown) and isinstance(smi.driver_version, str):
+        return smi.driver_version
+    if not isinstance(packages, Unknown):
+        for name, package in packages.installed.items():
+            version = driver_version(upstream(package.version))
+            if version and any(name == main or name.startswith(f"{main}-") for main in _MAIN):
+                return version
+    return unknown(loaded) if isinstance(loaded, Unknown) else skipped("no driver is there to carry it")
+
+
+@control(
+    "cuda.driver-match",
+    "The driver carries every CUDA toolkit of the host",
+    severity=Severity.MEDIUM,
+    needs=("driver.installed",),
+)
+def driver_match(host: Judged) -> Verdict:
+    toolkits = _toolkits(host)
+    if isinstance(toolkits, Verdict):
+        return toolkits
+    driver = _driver(host)
+    if isinstance(driver, Verdict):
+        return driver
+    bad, narrow, unclear, good = [], [], [], []
+    for toolkit in toolkits:
+        version = toolkit.version
+        if version is None or not is_number(version):
+            unclear.append(f"{toolkit.path} names no version")
+            continue
+        wanted, least = wanted_driver(catalog(), version), floor(catalog(), version)
+        if wanted is None and least is None:
+            unclear.append(f"no driver is known for CUDA {version}")
+        elif wanted is not None and not below(driver, wanted):
+            good.append(f"CUDA {version} asks for {wanted}")
+        elif least is not None and not below(driver, least.min):
+            narrow.append(
+                f"CUDA {version} was made for {wanted or 'a newer driver'}, and runs from {least.min} on"
+            )
+        else:
+            bad.append(f"CUDA {version} asks for {least.min if least else wanted}")
+    if bad:
+        return failed(
+            "a driver that is new enough",
+            f"driver {driver}: {'; '.join(bad)}",
+            advice="Programs end with `CUDA driver version is insufficient`: upgrade the driver, or use an "
+            "older toolkit.",
+        )
+    if unclear:
+        return unknown("; ".join(unclear))
+    if narrow:
+        return warned(
+            "a driver of the toolkit's own release or newer",
+            f"driver {driver}: {'; '.join(narrow)}",
+            advice="Minor-version compatibility: code that the driver has to compile (PTX) may not load.",
+        )
+    return passed(f"driver {driver}", evidence=tuple(good))
+
+
+@control("cuda.toolkit", "The default CUDA toolkit is there and whole", severity=Severity.LOW)
+def toolkit(host: Judged) -> Verdict:
+    toolkits = _toolkits(host)
+    if isinstance(toolkits, Verdict):
+        return toolkits
+    named = ", ".join(t.version or t.path for t in toolkits)
+    default = [t for t in toolkits if t.default]
+    if not default:
+        return warned(
+            "/usr/local/cuda names one of them",
+            f"it names none of {named}",
+            advice="Programs look there: `update-alternatives --config cuda`, or make the link.",
+        )
+    if not default[0].compiler:
+        return warned(
+            "a toolkit with its compiler",
+            f"{default[0].path} has no nvcc",
+            advice="It holds run-time libraries only, or a removal left it behind.",
+        )
+    return passed(f"{default[0].version or default[0].path} of {named}")
+
+
+def _majors(host: Judged) -> set[int]:
+    toolkits = host.facts.cuda_toolkits
+    if isinstance(toolkits, Unknown):
+        return set()
+    return {major(t.version) for t in toolkits if t.version and is_number(t.version)}
+
+
+@control("cudnn.cuda-match", "cuDNN is built for a CUDA toolkit of the host", severity=Severity.MEDIUM)
+def cudnn(host: Judged) -> Verdict:
+    packages = host.facts.packages
+    if isinstance(packages, Unknown):
+        return unknown(packages)
+    built = {}
+    for name, package in packages.installed.items():
+        if named := _CUDNN9.fullmatch(name):
+            built[f"{name} {package.version}"] = int(named[1])
+        elif re.fullmatch(r"libcudnn\d", name) and (made := _BUILT_FOR.search(package.version)):
+            built[f"{name} {package.version}"] = int(made[1])
+    return _match(host, built, "cuDNN")
+
+
+@control("nccl.cuda-match", "NCCL is built for a CUDA that toolkit and driver have", severity=Severity.MEDIUM)
+def nccl(host: Judged) -> Verdict:
+    packages = host.facts.packages
+    if isinstance(packages, Unknown):
+        return unknown(packages)
+    package = packages.get("libnccl2") or packages.get("libnccl")
+    if package is None:
+        return skipped("NCCL is not installed as a package")
+    made = _BUILT_FOR.search(package.version)
+    if made is None:
+        return skipped(f"{package.name} {package.version} names no CUDA that it was built for")
+    return _match(host, {f"{package.name} {package.version}": int(made[1])}, "NCCL")
+
+
+def _match(host: Judged, built: dict[str, int], what: str) -> Verdict:
+    if not built:
+        return skipped(f"{what} is not installed as a package")
+    toolkits, smi = host.facts.cuda_toolkits, host.facts.smi
+    majors = _majors(host)
+    if majors:
+        wrong = [f"{name} is for CUDA {of}" for name, of in built.items() if of not in majors]
+        some = [name for name, of in built.items() if of in majors]
+        expected = f"CUDA {' or '.join(str(m) for m in sorted(majors))}"
+        if wrong and not some:
+            return failed(
+                expected, "; ".join(wrong), advice="Install the build for the toolkit's major version."
+            )
+        return passed("; ".join(some), expected=expected)
+    if isinstance(toolkits, Unknown):
+        return unknown(toolkits)
+    # Without a toolkit programs bring their own, up to what the driver can.
+    told = None if isinstance(smi, Unknown) else smi.cuda_version
+    if not isinstance(told, str) or not is_number(told):
+        return unknown(smi if isinstance(smi, Unknown) else "nvidia-smi tells no CUDA version")
+    over = [f"{name} is for CUDA {of}" for name, of in built.items() if of > major(told)]
+    if over:
+        return failed(
+            f"CUDA {told} or older", "; ".join(over), advice="Upgrade the driver, or install an older build."
+        )
+    return passed("; ".join(built), expected=f"CUDA {told} or older")

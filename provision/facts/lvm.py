@@ -1,0 +1,85 @@
+"""LVM: logical volumes, and the room that volume groups have left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .answers import document, quote, text_of
+from .known import Unknown
+from .record import record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..recording.model import Answer
+
+
+@record
+class LogicalVolume:
+    """One volume. `origin` is the volume that it is a snapshot of, `pool` the thin pool that it lies in."""
+
+    group: str
+    name: str
+    origin: str
+    pool: str
+    data_percent: float | None
+
+    @property
+    def mapper(self) -> str:
+        """Its path below /dev/mapper, where a hyphen in a name is doubled."""
+        group, name = (part.replace("-", "--") for part in (self.group, self.name))
+        return f"/dev/mapper/{group}-{name}"
+
+
+def _report(answer: Answer, kind: str) -> list[dict[str, Any]] | Unknown:
+    value = document(answer)
+    if isinstance(value, Unknown):
+        return value
+    reports = value.get("report") if isinstance(value, dict) else None
+    if not isinstance(reports, list) or not all(isinstance(part, dict) for part in reports):
+        return Unknown(f"{answer.item}: no report of LVM", answer.item)
+    rows = [row for part in reports for row in part.get(kind) or ()]
+    if not all(isinstance(row, dict) for row in rows):
+        return Unknown(f"{answer.item}: an entry that is none", answer.item)
+    return rows
+
+
+def volumes(answer: Answer) -> tuple[LogicalVolume, ...] | Unknown:
+    """`lvs --reportformat json`. LVM that is not installed has no volumes."""
+    if answer.missing:
+        return ()
+    rows = _report(answer, "lv")
+    if isinstance(rows, Unknown):
+        return rows
+    found = []
+    for row in rows:
+        group, name = text_of(row, "vg_name"), text_of(row, "lv_name")
+        if group is None or name is None:
+            return Unknown(f"lvs: an entry without its names: {quote(str(row))}", answer.item)
+        full = _number(text_of(row, "data_percent"))
+        pool = (text_of(row, "pool_lv") or "").strip("[]")
+        found.append(LogicalVolume(group, name.strip("[]"), text_of(row, "origin") or "", pool, full))
+    return tuple(found)
+
+
+def groups(answer: Answer) -> Mapping[str, int] | Unknown:
+    """Free bytes of each volume group, from `vgs --units b --reportformat json`."""
+    if answer.missing:
+        return {}
+    rows = _report(answer, "vg")
+    if isinstance(rows, Unknown):
+        return rows
+    found = {}
+    for row in rows:
+        name, free = text_of(row, "vg_name"), _number(text_of(row, "vg_free"))
+        if name is None or free is None:
+            return Unknown(f"vgs: an entry without name or room: {quote(str(row))}", answer.item)
+        found[name] = int(free)
+    return found
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float((text or "").rstrip("Bb"))
+    except ValueError:
+        return None

@@ -1,0 +1,98 @@
+"""JUnit XML: what makes the command fail makes a CI system fail, and any text of a host stays well-formed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
+
+import pytest
+from cases import RECORDINGS
+from click.testing import CliRunner
+from test_report_documents import FINDING
+
+from provision.cli.main import cli
+from provision.controls.model import Finding, Status
+from provision.report import exits, junit
+from provision.report.model import Audit, Judgement
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def suite(*findings: Finding, unreached: str | None = None) -> ET.Element:
+    host = Judgement("gpu01", findings, unreached=unreached)
+    root = ET.fromstring(junit.audit(Audit("research", "2026-11-30T12:00:00Z", (host,))))
+    found = root.find("testsuite")
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("changed", "tag"),
+    [
+        ({"status": Status.PASS}, None),
+        ({"status": Status.WARN}, "system-out"),
+        ({"status": Status.FAIL}, "failure"),
+        ({"status": Status.UNKNOWN, "required": True}, "error"),
+        ({"status": Status.UNKNOWN, "required": False}, "skipped"),
+        ({"status": Status.SKIP}, "skipped"),
+        ({"status": Status.FAIL, "waived": "until the new rack"}, "skipped"),
+    ],
+)
+def test_each_status_has_its_element(changed: dict[str, object], tag: str | None) -> None:
+    finding = replace(FINDING, **changed)  # type: ignore[arg-type]
+    made = suite(finding)
+    case = made.find("testcase")
+    assert case is not None
+    assert [child.tag for child in case] == ([tag] if tag else [])
+    assert (case.get("classname"), case.get("name")) == ("gpu01.ssh", "ssh.password-login")
+    breaks = int(made.get("failures", "")) + int(made.get("errors", ""))
+    assert bool(breaks) == bool(exits.of_judgement(Judgement("gpu01", (finding,))))
+
+
+def test_a_failure_says_what_and_why() -> None:
+    failure = suite(replace(FINDING, status=Status.FAIL, advice="close it")).find("testcase/failure")
+    assert failure is not None
+    assert failure.get("message") == "accepted for root"
+    assert failure.get("type") == "high"
+    for words in (FINDING.title, "expected: refused", "evidence: permitrootlogin yes", "advice: close it"):
+        assert words in (failure.text or "")
+
+
+def test_a_host_out_of_reach_is_an_error() -> None:
+    made = suite(unreached="no route to host")
+    assert made.get("errors") == "1"
+    error = made.find("testcase/error")
+    assert error is not None
+    assert error.get("message") == "no route to host"
+
+
+@pytest.mark.parametrize("text", ["a\x1b[4mb\x00", '<&">', "\ud800", "Größe ✓ \U0001f600"])
+def test_whatever_a_host_prints_stays_xml(text: str) -> None:
+    made = suite(replace(FINDING, status=Status.FAIL, actual=text, evidence=(text,)))
+    failure = made.find("testcase/failure")
+    assert failure is not None
+    assert "\x1b" not in (failure.get("message") or "")
+
+
+def test_the_command_writes_it(tmp_path: Path) -> None:
+    out = tmp_path / "report.xml"
+    recording = RECORDINGS / "healthy" / "debian12-a100.json"
+    given = [
+        "audit",
+        "--recording",
+        str(recording),
+        "--set",
+        "nvidia_driver_source=debian",
+        "--set",
+        "gpu_settings_clocks=max",
+    ]
+    result = CliRunner().invoke(cli, [*given, "--format", "junit", "--out", str(out)], standalone_mode=False)
+    assert result.return_value == 0, result.output
+    root = ET.parse(out).getroot()
+    assert root.tag == "testsuites"
+    assert int(root.get("tests", "")) > 60
+    assert root.get("failures") == root.get("errors") == "0"
+    names = {case.get("name") for case in root.iter("testcase")}
+    assert {"gpu.health", "gpu.xid", "topology.nvlink"} <= names
