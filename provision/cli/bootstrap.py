@@ -54,6 +54,7 @@ def bootstrap(
 
     from .hosts import resolve_hosts
     from .mending import mend, resume_command
+    from .output import writing
 
     managed = resolve_hosts(hosts, options)
     if resume:
@@ -74,10 +75,11 @@ def bootstrap(
             forks=options.forks,
             may_reboot=reboot == "allow",
         )
-        if form == "json":
-            sys.stdout.write(documents.dump(documents.run(report)))
-        else:
-            print_run(report, console(sys.stdout), mend(options))
+        with writing(None) as stream:
+            if form == "json":
+                stream.write(documents.dump(documents.run(report)))
+            else:
+                print_run(report, console(stream), mend(options))
     except KeyboardInterrupt as e:
         raise Interrupted(f"interrupted; the state of each host is in {directory.states_file}") from e
     return exits.of_run(report)

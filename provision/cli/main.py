@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
@@ -61,6 +62,7 @@ def cli() -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command and leave with the contract's exit code: never a traceback for a known failure."""
+    _open_missing_streams()
     try:
         # Outside standalone mode click returns what a command returns, and the status of ctx.exit().
         code: Any = cli.main(args=arguments, prog_name="gpu-provision", standalone_mode=False)
@@ -81,7 +83,25 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         # The reader went away (`| head`): nothing to say, and Python must not try again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as e:
+        # A full disk, a home that cannot be written: the machine's trouble, not a defect.
+        _say(": ".join(filter(None, (str(e.filename or ""), e.strerror or str(e)))))
+        with suppress(OSError):
+            sys.stdout.close()  # what is left in it cannot be written, and Python must not try at exit
+        sys.exit(Failure.exit_code)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _open_missing_streams() -> None:
+    """Closed by the caller (`>&-`): a file opened next would take the number, and be written into."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free
+    sys.stdin = sys.stdin or os.fdopen(0, encoding="utf-8", closefd=False)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8", closefd=False)
 
 
 def _say(text: str) -> None:

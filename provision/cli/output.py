@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 def writing(file: str | None) -> Iterator[TextIO]:
     """A stream for the result. Raises Failure where the file cannot be written; an old one then stays."""
     if file is None or file == "-":
-        yield sys.stdout
+        yield from _standard_output()
         return
     path = Path(file)
+    if path.exists() and not path.is_file():
+        yield from _in_place(path)
+        return
     try:
         descriptor, fresh = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as e:
@@ -34,3 +37,21 @@ def writing(file: str | None) -> Iterator[TextIO]:
         raise Failure(f"{path}: cannot be written: {e.strerror}") from e
     finally:
         Path(fresh).unlink(missing_ok=True)
+
+
+def _standard_output() -> Iterator[TextIO]:
+    """A reader that went away (`| head`) has seen enough: what the command found is its exit code still."""
+    try:
+        yield sys.stdout
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _in_place(path: Path) -> Iterator[TextIO]:
+    """A device or a pipe, which must not be replaced by a file."""
+    try:
+        with path.open("w", encoding="utf-8") as stream:
+            yield stream
+    except OSError as e:
+        raise Failure(f"{path}: cannot be written: {e.strerror}") from e

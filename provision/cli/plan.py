@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 
 from .asking import host_key_question
@@ -22,13 +20,14 @@ def plan(hosts: tuple[str, ...], diff: bool, options: HostOptions) -> int:
     from provision.runs.planning import plan as flow
 
     from .hosts import resolve_hosts
+    from .output import writing
 
-    out = console(sys.stdout)
-    codes = []
-    for traveller in flow(resolve_hosts(hosts, options), forks=options.forks, ask=host_key_question()):
-        if traveller.plan:
-            print_plan(traveller.plan, out, diff=diff)
-        elif traveller.failure:
-            click.echo(str(traveller.failure), err=True)
-        codes.append(traveller.failure.exit_code if traveller.failure else exits.OK)
-    return exits.worst(codes)
+    travellers = flow(resolve_hosts(hosts, options), forks=options.forks, ask=host_key_question())
+    with writing(None) as stream:
+        out = console(stream)
+        for traveller in travellers:
+            if traveller.plan:
+                print_plan(traveller.plan, out, diff=diff)
+            elif traveller.failure:
+                click.echo(str(traveller.failure), err=True)
+    return exits.worst(t.failure.exit_code if t.failure else exits.OK for t in travellers)

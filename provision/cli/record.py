@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import sys
 from pathlib import Path
@@ -11,9 +10,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from provision.errors import Failure, Unreached, Usage
+from provision.errors import Failure, Usage
 
 from .options import HostOptions, host_options
+from .output import writing
 
 if TYPE_CHECKING:
     from provision.recording.model import Recording
@@ -58,7 +58,10 @@ def record(
         if isinstance(recording, Failure):
             failures.append(recording)
         else:
-            _write(recording, name, place)
+            try:
+                _write(recording, name, place)
+            except Failure as e:
+                failures.append(e)
     for failure in failures:
         click.echo(f"gpu-provision: {failure}", err=True)
     ctx.exit(exits.worst(f.exit_code for f in failures))
@@ -94,11 +97,7 @@ def _write(recording: Recording, name: str, place: Path | None) -> None:
         # A redacted file must not carry the name that its text hides.
         shown = recording.host if recording.host != name else name
         place = place / (re.sub(r"[^\w.@-]+", "_", shown) + ".json")
-    try:
-        # Not for everybody's eyes: it lists accounts, packages and open ports.
-        descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as e:
-        raise Unreached(f"the recording could not be written to {place}: {e.strerror}", host=name) from e
+    # Not for everybody's eyes, as it lists accounts, packages and open ports: the new file is mode 0600.
+    with writing(str(place)) as file:
+        file.write(text)
     click.echo(f"{name}: {place}", err=True)

@@ -8,11 +8,20 @@ from pathlib import Path
 from provision.errors import Usage
 from provision.recording.model import Recording, RecordingError
 
+# The collector ends far below that; a device or a wrong file must not eat the memory.
+LARGEST = 256 * 1024 * 1024
+
 
 def load(path: str) -> Recording:
     """The recording in a file, or on standard input for `-`. Raises Usage where there is none."""
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+        if path == "-":
+            data = sys.stdin.buffer.read(LARGEST + 1)
+        else:
+            with Path(path).open("rb") as file:
+                data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise Usage(f"{path} is no recording: it is longer than {LARGEST >> 20} MiB")
         return Recording.from_json(data.decode())
     except OSError as e:
         raise Usage(f"{path}: {e.strerror}") from e

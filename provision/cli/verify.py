@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 import click
 
 from .asking import agreed, host_key_question
 from .options import HostOptions, host_options
+
+if TYPE_CHECKING:
+    from provision.runs.host import Traveller
 
 
 @click.command()
@@ -26,6 +30,7 @@ def verify(hosts: tuple[str, ...], disruptive: bool, yes: bool, options: HostOpt
     from provision.runs.verifying import verify as flow
 
     from .hosts import resolve_hosts
+    from .output import writing
 
     managed = resolve_hosts(hosts, options)
     names = [host.name for host in managed]
@@ -41,15 +46,21 @@ def verify(hosts: tuple[str, ...], disruptive: bool, yes: bool, options: HostOpt
             disruptive=disruptive,
             ask=host_key_question(),
         )
-    out = console(sys.stdout)
-    codes = []
-    for traveller in travellers:
-        if traveller.failure:
-            click.echo(str(traveller.failure), err=True)
-            codes.append(traveller.failure.exit_code)
-            continue
-        out.print(traveller.name, style="bold")
-        print_checks(traveller.checks, out)
-        failed = not traveller.checks or any(check.failed for check in traveller.checks)
-        codes.append(exits.FAILED if failed else exits.OK)
-    return exits.worst(codes)
+    with writing(None) as stream:
+        out = console(stream)
+        for traveller in travellers:
+            if traveller.failure:
+                click.echo(str(traveller.failure), err=True)
+            else:
+                out.print(traveller.name, style="bold")
+                print_checks(traveller.checks, out)
+    return exits.worst(_code(traveller) for traveller in travellers)
+
+
+def _code(traveller: Traveller) -> int:
+    from provision.report import exits
+
+    if traveller.failure:
+        return traveller.failure.exit_code
+    failed = not traveller.checks or any(check.failed for check in traveller.checks)
+    return exits.FAILED if failed else exits.OK

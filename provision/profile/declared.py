@@ -17,6 +17,14 @@ if TYPE_CHECKING:
 Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
+def read_yaml(text: str) -> Any:
+    """The value of a YAML text that a person wrote. Raises YAMLError where it has none."""
+    try:
+        return yaml.load(text, Loader)
+    except (ValueError, RecursionError) as e:  # 2026-02-31 looks like a date and is none
+        raise yaml.YAMLError(str(e)) from e
+
+
 @dataclass(frozen=True)
 class Variable:
     """One variable of one role. `spec` is its entry in the role's argument specs."""

@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ..errors import Usage
-from .declared import Loader
+from .declared import read_yaml
 from .tree import root
 
 
@@ -40,7 +40,7 @@ def load(name_or_file: str) -> tuple[str, Mapping[str, Any]]:
 def read(file: Path) -> Mapping[str, Any]:
     """A YAML file of variables. Raises Usage with line and column where it is none."""
     try:
-        document = yaml.load(file.read_text(encoding="utf-8"), Loader)
+        document = read_yaml(file.read_text(encoding="utf-8"))
     except OSError as e:
         raise Usage(f"{file}: {e.strerror}") from e
     except (yaml.YAMLError, UnicodeDecodeError) as e:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ..errors import Usage
-from .declared import Loader
+from .declared import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,9 +24,11 @@ def parse(assignments: Iterable[str]) -> dict[str, Any]:
         try:
             if text.startswith("@"):
                 text = Path(text[1:]).read_text(encoding="utf-8")
-            values[name.strip()] = yaml.load(text, Loader)
+            values[name.strip()] = read_yaml(text)
         except OSError as e:
             raise Usage(f"--set {name}: {e.filename}: {e.strerror}") from e
         except yaml.YAMLError as e:
             raise Usage(f"--set {name}: the value is not YAML: {getattr(e, 'problem', e)}") from e
+        except UnicodeDecodeError as e:
+            raise Usage(f"--set {name}: {text[1:]} is no UTF-8 text (byte {e.start})") from e
     return values

@@ -42,6 +42,8 @@ def wrong_values(values: Mapping[str, Any]) -> list[str]:
 
     errors = []
     for name, value in values.items():
+        if name == "required_controls" and (problem := _no_controls(value)):
+            errors.append(f"{name}: {problem}")
         variable = declared().get(name)
         if variable is None or (value is None and variable.default is None):
             continue
@@ -51,6 +53,21 @@ def wrong_values(values: Mapping[str, Any]) -> list[str]:
         elif name in SHAPES and (problem := SHAPES[name](value)):
             errors.append(f"{name}: {problem}")
     return errors
+
+
+def _no_controls(value: Any) -> str | None:
+    """What is wrong with a list of controls: a misspelt one would never be required."""
+    from ..controls import all_controls
+
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        return "must be a list of controls"
+    for name in value:
+        if name not in all_controls():
+            near = difflib.get_close_matches(name, all_controls(), n=1)
+            return f"unknown control {name}" + (f"; did you mean {near[0]}?" if near else "")
+    return None
 
 
 def _checkable(variable: Variable) -> dict[str, Any]:

@@ -141,6 +141,8 @@ class Recording:
             return cls.from_dict(json.loads(text))
         except json.JSONDecodeError as e:
             raise RecordingError(f"not JSON: line {e.lineno}, column {e.colno}: {e.msg}") from e
+        except (RecursionError, ValueError, OverflowError) as e:  # nested too deep, a number too long
+            raise RecordingError(f"not JSON that can be read: {e}") from e
 
 
 def _text(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +42,8 @@ def run(report: Run) -> dict[str, Any]:
 
 def dump(document: dict[str, Any]) -> str:
     """One JSON document with a final newline."""
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    # Half a surrogate pair, which a recording may hold, has no form in UTF-8.
+    return re.sub("[\ud800-\udfff]", "\ufffd", json.dumps(document, indent=2, ensure_ascii=False)) + "\n"
 
 
 def schema(name: str) -> dict[str, Any]:
