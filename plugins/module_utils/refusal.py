@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 # Packages that put another kernel below /boot. Headers do not.
-_KERNEL = re.compile(r"^(linux-image-|linux-modules-|proxmox-kernel-|pve-kernel-|linux-kernel-)")
+_KERNEL = re.compile(r"^(linux-image-|linux-modules-(?!nvidia)|proxmox-kernel-|pve-kernel-|linux-kernel-)")
 _DRIVER = re.compile(r"^(nvidia-|libnvidia-|libcuda1$|firmware-nvidia-|cuda-drivers|linux-modules-nvidia)")
 _VERSION = re.compile(r"^(?:\d+:)?(\d{3,4})\.\d+(?:\.\d+)?(?=$|[-+~])")
 

@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 
 
 def changes(wanted: Wanted, facts: Facts) -> tuple[Change, ...]:
-    """Files, packages, holds and units that are not yet as wanted."""
-    return (*_files(wanted, facts), *_packages(wanted, facts), *_holds(wanted, facts), *_units(wanted, facts))
+    """Files, packages, holds and units that are not yet as wanted, and the steps beside them."""
+    return (
+        *_files(wanted, facts),
+        *_packages(wanted, facts),
+        *(Change(step) for step in wanted.steps),
+        *_holds(wanted, facts),
+        *_units(wanted, facts),
+    )
 
 
 def _files(wanted: Wanted, facts: Facts) -> Iterator[Change]:

@@ -75,13 +75,15 @@ def _daemon(facts: Facts, on: bool) -> SettingsWanted:
     if unit is None or not unit.exists:
         if on:
             return SettingsWanted(refused=f"{DAEMON} is not installed; the role nvidia_driver brings it")
-        return SettingsWanted(files=(File(DROP_IN, None),), legacy_off=_persistent(facts, True))
+        legacy = _persistent(facts, True)
+        return SettingsWanted(files=(File(DROP_IN, None),), legacy_off=legacy, steps=_legacy_steps(legacy))
     if not on:
         return SettingsWanted(
             files=(File(DROP_IN, None),),
             units=_off(facts, DAEMON),
             why=(Why("persistence", "off, so that the driver lets go of idle GPUs"),),
             legacy_off=not unit.runs and _persistent(facts, True),
+            steps=_legacy_steps(not unit.runs and _persistent(facts, True)),
         )
     why = Why(
         "persistence",
@@ -94,6 +96,10 @@ def _daemon(facts: Facts, on: bool) -> SettingsWanted:
         why=(why,),
         restart=(DAEMON,) if unit.runs and _persistent(facts, False) else (),
     )
+
+
+def _legacy_steps(legacy: bool) -> tuple[str, ...]:
+    return ("switch persistence off (nvidia-smi -pm 0)",) if legacy else ()
 
 
 def _off(facts: Facts, name: str) -> tuple[Unit, ...]:
@@ -190,11 +196,13 @@ def _why(setting: Setting) -> Why:
 
 
 def _joined(daemon: SettingsWanted, **more: Any) -> SettingsWanted:
+    restart = daemon.restart + more.get("restart", ())
     return SettingsWanted(
         files=daemon.files + more.get("files", ()),
         units=daemon.units + more.get("units", ()),
         why=daemon.why + more.get("why", ()),
-        restart=daemon.restart + more.get("restart", ()),
+        restart=restart,
+        steps=daemon.steps + tuple(f"restart {unit}, whose work is undone" for unit in restart),
         legacy_off=daemon.legacy_off,
         settings=more.get("settings", ()),
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.known import Unknown
-from ..facts.versions import driver_tuple, upstream
+from ..facts.versions import driver_tuple, same_driver, upstream
 from . import apt_sources
 from .driver_place import build_space, foreign, named, secure_boot_refusal
 from .driver_place import names as names_of
@@ -21,6 +21,7 @@ from .wanted import File, Wanted, Why
 if TYPE_CHECKING:
     from ..catalog.stack import Driver, Stack
     from ..facts import Facts
+    from ..facts.kernels import InstalledKernel
     from ..facts.packages import Packages
     from ..profile.model import Profile
 
@@ -74,19 +75,41 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
     if refused or isinstance(kernels, str):
         return DriverWanted(refused=refused or str(kernels))
     names = driver.packages
+    absent, load = _other_flavour(packages, names), _can_load(facts)
     return DriverWanted(
         files=(File(apt_sources.PATH, archive.text), File(MODPROBE, MODPROBE_TEXT)),
         packages=(*_headers(facts, packages, kernels), *exact(driver)),
         holds=_holds(packages, driver, names),
+        steps=_steps(facts, driver, absent, load),
         why=_why(stack),
         branch=driver.branch,
         kernels=kernels,
-        absent=_other_flavour(packages, names),
+        absent=absent,
         independent=names_of("independent"),
         exact=all("=" in package for package in exact(driver)),
         build_space=build_space(),
-        load=_can_load(facts),
+        load=load,
     )
+
+
+def _steps(facts: Facts, driver: Driver, absent: tuple[str, ...], load: bool) -> tuple[str, ...]:
+    """What is done beside files, packages and holds, as long as it is still to be done."""
+    assert not isinstance(facts.kernels, Unknown)
+    unbuilt = [kernel.release for kernel in facts.kernels if kernel.image and not _built(kernel, driver)]
+    rebuild = ["rebuild the initramfs of each kernel"] if facts.file(MODPROBE) != MODPROBE_TEXT else []
+    return (
+        *(f"remove {name}" for name in absent),
+        *(f"build the module for kernel {release}" for release in unbuilt),
+        *rebuild,
+        *(["load the module"] if load else []),
+    )
+
+
+def _built(kernel: InstalledKernel, driver: Driver) -> bool:
+    """Whether a kernel has the driver's module; any will do as long as its release is not known."""
+    if kernel.nvidia_module is None:
+        return False
+    return driver.version is None or same_driver(kernel.nvidia_module, driver.version)
 
 
 def exact(driver: Driver) -> tuple[str, ...]:

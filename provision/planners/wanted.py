@@ -55,6 +55,7 @@ class Wanted:
     """All that one role has to make true on one host.
 
     `refused` says why the role must not run here (and what to do); everything else is then empty.
+    `steps` are what it does beside the rest, in words for the plan: empty where there is nothing to do.
     """
 
     files: tuple[File, ...] = ()
@@ -63,6 +64,7 @@ class Wanted:
     packages: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    steps: tuple[str, ...] = ()
     why: tuple[Why, ...] = ()
     refused: str | None = None
 

@@ -42,12 +42,15 @@ class Inventory:
         from ansible.vars.manager import VariableManager
 
         self._source, self._failure = source, AnsibleError
+        self._vault = f"--vault-password-file{', another than this one' if vault_password_file else ''}"
         loader = DataLoader()
         try:
+            secrets = []
             if vault_password_file:
                 secret = get_file_vault_secret(filename=vault_password_file, loader=loader)
                 secret.load()
-                loader.set_vault_secrets([("default", secret)])
+                secrets = [("default", secret)]
+            _unlock(loader, secrets)
             self._manager = InventoryManager(loader=loader, sources=[source])
             self._variables = VariableManager(loader=loader, inventory=self._manager)
         except AnsibleError as e:
@@ -85,6 +88,10 @@ class Inventory:
                 if k not in _MAGIC
             }
         except self._failure as e:
+            if "vault" in _plain(e).lower():
+                # Ansible's own words are about its insides and differ between values and whole files.
+                says = f"inventory {self._source}: something is encrypted by ansible-vault and cannot be read"
+                raise Usage(says, host=name, do=f"give its password by {self._vault}") from e
             raise Usage(f"inventory {self._source}: {_plain(e)}", host=name) from e
         return InventoryHost(name, tuple(g.name for g in host.get_groups()), values)
 
@@ -99,6 +106,16 @@ _MAGIC = frozenset(
         *("playbook_dir", "vars"),
     )
 )
+
+
+def _unlock(loader: Any, secrets: list[tuple[str, Any]]) -> None:
+    """Open whole files, which the loader decrypts, and single values (`!vault`)."""
+    from ansible.parsing import vault
+
+    loader.set_vault_secrets(secrets)
+    # From ansible-core 2.19 on, values look here. Its own way to set it serves once a process only.
+    if hasattr(vault, "VaultSecretsContext"):
+        vault.VaultSecretsContext._current = vault.VaultSecretsContext(secrets)
 
 
 def _check_yaml(source: Path) -> None:

@@ -51,6 +51,8 @@ ASKED: dict[str, Any] = {"packages": ["nvidia-smi=535.309.01-1"], "absent": ["nv
         ([step("linux-image-6.1.0-60-amd64", None, "6.1.200-1")], set(), "the kernel would change"),
         ([step("linux-image-amd64", "6.1.1-1", None, "Remv")], set(), "the kernel would change"),
         ([step("linux-headers-6.1.0-60-amd64", None, "6.1.200-1")], set(), None),
+        ([step("linux-modules-nvidia-535-server-generic", None, "6.8.0-60.63")], set(), None),
+        ([step("linux-modules-6.8.0-60-generic", None, "6.8.0-60.63")], set(), "the kernel would change"),
         ([step("docker.io", "20.10", None, "Remv")], set(), "it would remove docker.io"),
         ([step("nvidia-open-kernel-dkms", "535.261.03-1", None, "Remv")], set(), None),
         (

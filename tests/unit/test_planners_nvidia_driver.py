@@ -62,6 +62,7 @@ def test_a_converged_host_wants_the_same_and_loads_nothing() -> None:
     before, after = plan(items=bare()), plan()
     assert (before.packages, before.holds, before.files) == (after.packages, after.holds, after.files)
     assert not after.load
+    assert {f"build the module for kernel {KERNEL}", "load the module"} <= set(before.steps)
 
 
 def test_a_set_whose_release_is_not_known_yet_is_not_exact() -> None:
@@ -97,15 +98,15 @@ def test_what_else_is_at_the_drivers_release_is_held_with_it() -> None:
 
 
 def test_the_other_flavour_is_named_as_in_the_way() -> None:
-    both = {
-        **CONVERGED,
-        "nvidia-open-kernel-dkms": f"{RELEASE}-1",
-        "nvidia-open-kernel-support": f"{RELEASE}-1",
-    }
-    assert plan(items={"dpkg.list": dpkg(both)}).absent == (
-        "nvidia-open-kernel-dkms",
-        "nvidia-open-kernel-support",
-    )
+    other = ("nvidia-open-kernel-dkms", "nvidia-open-kernel-support")
+    planned = plan(items={"dpkg.list": dpkg({**CONVERGED, **dict.fromkeys(other, f"{RELEASE}-1")})})
+    assert planned.absent == other
+    assert "remove nvidia-open-kernel-dkms" in planned.steps
+
+
+def test_a_flavour_whose_build_failed_is_in_the_way_too() -> None:
+    failed = said(dpkg(CONVERGED)["stdout"] + f"iF \tnvidia-open-kernel-dkms\t{RELEASE}-1\tamd64\n")
+    assert plan(items={"dpkg.list": failed}).absent == ("nvidia-open-kernel-dkms",)
 
 
 @pytest.mark.parametrize(

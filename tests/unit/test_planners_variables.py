@@ -19,7 +19,8 @@ from provision.catalog.host import stack_for
 from provision.controls import judge
 from provision.controls.model import Status
 from provision.facts import Facts
-from provision.planners import gpu_settings, nccl, nvidia_driver
+from provision.plan.changes import changes
+from provision.planners import gpu_settings, nccl, nvidia_driver, wanted_for
 from provision.profile.declared import declared
 from provision.profile.model import Profile
 from provision.recording.items import FILES
@@ -63,11 +64,20 @@ def findings(host: str, **changed: Any) -> tuple[Finding, ...]:
     return tuple(f for f in found if f.role in ROLES)
 
 
+def changes_of(host: str) -> list[str]:
+    """What the plan would say that the roles change."""
+    defaults = {name: variable.default for name, variable in declared().items()}
+    profile, facts = Profile("test", {**defaults, **CHOSEN[host]}, CHOSEN[host]), Facts(recording(host))
+    stack = stack_for(facts, profile, TODAY)
+    return [str(c) for role in ROLES for c in changes(wanted_for(role, facts, profile, stack), facts)]
+
+
 @pytest.mark.parametrize("host", CHOSEN)
 def test_nothing_is_planned_for_a_converged_host(host: str) -> None:
     planned = [f for f in findings(host) if f.status in (Status.FAIL, Status.WARN, Status.UNKNOWN)]
     assert not planned, planned
     assert {f.role for f in findings(host)} == set(ROLES)
+    assert not changes_of(host)
 
 
 OURS = [name for name, variable in declared().items() if variable.role in ROLES]

@@ -133,5 +133,17 @@ def test_vault_files_are_read_and_their_absence_is_told(inventory: Path, tmp_pat
     subprocess.run(encrypt, check=True, capture_output=True)
     read = Inventory(str(inventory), str(password)).hosts("b")[0]
     assert read.variables["ansible_become_password"] == "s3cret"
-    with pytest.raises(Usage, match=r"(?i)vault"):
+    with pytest.raises(Usage, match="--vault-password-file"):
+        Inventory(str(inventory)).hosts("b")
+
+
+def test_single_values_are_decrypted(inventory: Path, tmp_path: Path) -> None:
+    password = tmp_path / "password"
+    password.write_text("open\n")
+    encrypt = [sys.executable, "-m", "ansible", "vault", "encrypt_string", "--vault-password-file", password]
+    said = subprocess.run([*encrypt, "s3cret"], check=True, capture_output=True, text=True).stdout
+    (tmp_path / "group_vars" / "gpus.yml").write_text(f"ansible_become_password: {said}")
+    read = Inventory(str(inventory), str(password)).hosts("b")[0]
+    assert read.variables["ansible_become_password"] == "s3cret"
+    with pytest.raises(Usage, match="--vault-password-file"):
         Inventory(str(inventory)).hosts("b")
