@@ -62,10 +62,12 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> Wanted:
     if has_cloud_init(facts):
         files.append(File(CLOUD_INIT, CLOUD_TEXT))
         why.append(Why(CLOUD_INIT, "cloud-init would open passwords again on its next first boot"))
+    units = sshd_units(facts)
     return Wanted(
         files=tuple(files),
         first_lines=first,
-        units=sshd_units(facts),
+        units=units,
+        reload=_reload(units),
         checks=_checks(facts, sshd),
         why=tuple(why),
     )
@@ -160,6 +162,18 @@ def sshd_units(facts: Facts) -> tuple[Unit, ...]:
         name for name in active if not (name.startswith("sshd.") and name.replace("sshd", "ssh") in active)
     ]
     return tuple(Unit(name, active=True) for name in once)
+
+
+def _reload(units: tuple[Unit, ...]) -> tuple[str, ...]:
+    """How sshd is told. A unit that does not run (sshd by connection, behind a socket) has nothing to reload.
+
+    Behind a socket of systemd a reload kills sshd: started anew by SIGHUP it has lost the socket and cannot
+    bind the port ("Cannot bind any address", seen with Debian 13's OpenSSH 10.0). A restart is handed the
+    socket again, and sessions outlive it, as ssh.service has KillMode=process.
+    """
+    names = [unit.name for unit in units]
+    verb = "try-restart" if any(name.endswith(".socket") for name in names) else "try-reload-or-restart"
+    return tuple(f"systemctl {verb} {name}" for name in names if name.endswith(".service"))
 
 
 def _about_root(sshd: Sshd, root_login: str) -> list[Why]:

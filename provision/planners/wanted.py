@@ -64,6 +64,7 @@ class Wanted:
     packages: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()
+    reload: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     why: tuple[Why, ...] = ()
     refused: str | None = None

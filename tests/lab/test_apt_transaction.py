@@ -1,6 +1,5 @@
 """The package transaction on a lab host: simulated, refused, waited for, cut off, broken and finished."""
 
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -119,9 +119,7 @@ def test_a_name_is_free_again_when_up_was_killed() -> None:
 
 @pytest.mark.usefixtures("own_lab")
 def test_interrupted_up_leaves_nothing() -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", WAITS], stdout=subprocess.PIPE
-    ) as run:
+    with subprocess.Popen([sys.executable, "-c", WAITS], stdout=subprocess.PIPE) as run:
         assert run.stdout is not None
         assert run.stdout.readline() == b"up\n"
         os.kill(run.pid, signal.SIGINT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ssh_hosts import ADA, DEBIAN_MAIN, DROP_IN, MAIN, ROOT, SSHD_ON_22, case, facts, profile
+from ssh_hosts import ADA, DEBIAN_MAIN, DROP_IN, MAIN, ROOT, SSH_SERVICE, SSHD_ON_22, case, facts, profile
 
 from provision.facts.known import Unknown
 from provision.planners import ssh_hardening as planner
@@ -44,6 +44,15 @@ def test_a_debian_host_gets_one_drop_in_and_nothing_else() -> None:
     }
     assert "PermitRootLogin prohibit-password" in lines
     assert [unit.name for unit in plan.units] == ["ssh.service"], "its other name is not a second unit"
+
+
+SOCKET = "Id=ssh.socket\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
+
+
+def test_sshd_is_reloaded_and_behind_a_socket_restarted() -> None:
+    assert wanted(facts()).reload == ("systemctl try-reload-or-restart ssh.service",)
+    assert wanted(facts(units=f"{SSH_SERVICE}\n{SOCKET}")).reload == ("systemctl try-restart ssh.service",)
+    assert wanted(facts(units=SOCKET)).reload == ()
 
 
 def test_the_match_block_closes_exceptions_and_leaves_pubkey_to_them() -> None:
