@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 HOST_SIDE = "gpu_provision.host.commit_confirm"
 SECONDS = 180
 # A step on the host may take this much longer than the host waits for the confirmation, seconds.
-SLACK = 60
+SLACK = 120
 # How long a reloading daemon may take to listen again, seconds.
 LISTENS_AGAIN = 10
 # What the host needs to put things back once its timer fires, reloads included, seconds.
-PUTTING_BACK = 30
+PUTTING_BACK = 60
 
 
 class _Hung(BaseException):
@@ -107,10 +107,10 @@ class ActionModule(ActionBase):
                 return told | _failed(state, wrong + _still_out(door, proofs))
             confirmed = self._step("confirm", {"id": transaction}, limit=SLACK)
         except AnsibleConnectionFailure as e:
-            return told | self._lost(door, transaction, end + PUTTING_BACK, str(e))
+            return told | self._lost(door, transaction, end, str(e))
         state = confirmed.get("state")
         if state is None:
-            return told | self._lost(door, transaction, end + PUTTING_BACK, _message(confirmed))
+            return told | self._lost(door, transaction, end, _message(confirmed))
         if state != "done":
             return told | _failed(state, "the confirmation came after the host's timer")
         return told | {"state": "done"}

@@ -47,6 +47,12 @@ EMPTY_WORDS = (
     "see stdout/stderr for the exact error",
     "one or more items failed",
 )
+# Ansible's own words for a full disk are paths of its temporary files and the output of dd.
+NO_ROOM = re.compile(
+    r"(failed to transfer file|failed to replace|could not replace|failed to create temporary directory).*"
+    r"No space left on device",
+    re.I | re.S,
+)
 # What Ansible wraps around the words of whoever failed.
 WRAPPING = re.compile(
     r"(?:(?:Task|Action|Module) failed: "
@@ -68,6 +74,8 @@ def message(result: dict[str, Any]) -> str:
     said = str(result.get("msg") or "").strip()
     if wrapped := WRAPPING.match(said):
         said = said[wrapped.end() :]
+    if NO_ROOM.search(said):
+        return "a disk of the host is full (`df -h` shows which); what was there before is as it was"
     if said and not any(words in said.lower() for words in EMPTY_WORDS):
         tail = _tail(str(result.get("stderr") or ""))
         return _bounded(f"{said}\n{tail}" if tail and tail not in said else said)

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 def changes(wanted: Wanted, facts: Facts) -> tuple[Change, ...]:
     """Files, packages, holds and units that are not yet as wanted, and the steps beside them."""
+    packages = tuple(_packages(wanted, facts))
     return (
         *_files(wanted, facts),
-        *_packages(wanted, facts),
+        *(_waiting(facts) if packages else ()),
+        *packages,
         *(Change(step) for step in wanted.steps),
         *_holds(wanted, facts),
         *_units(wanted, facts),
@@ -47,6 +49,14 @@ def _diff(file: File, now: str) -> str:
         now.splitlines(), (file.text or "").splitlines(), f"{file.path} (now)", file.path, lineterm=""
     )
     return "\n".join(lines)
+
+
+def _waiting(facts: Facts) -> Iterator[Change]:
+    """Whom the packages have to wait for first."""
+    locks = facts.apt_locks
+    for lock in () if isinstance(locks, Unknown) else locks[:1]:
+        who = f"process {lock.pid}" + (f" ({lock.program})" if lock.program else "")
+        yield Change(f"wait for {who}, which holds {lock.path} now")
 
 
 def _packages(wanted: Wanted, facts: Facts) -> Iterator[Change]:

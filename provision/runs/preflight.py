@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def preflight(host: str, look: Look) -> Failure | None:
     """The first reason why this host must not be converged, or None."""
     facts = look.judged.facts
-    checks = (_system(facts), _systemd(facts), _python(facts), _rights(look))
+    checks = (_system(facts), _systemd(facts), _python(facts), _rights(look), _room(facts))
     found = next((problem for problem in checks if problem), None)
     return type(found)(found.says, host=host, do=found.do) if found else None
 
@@ -53,6 +53,32 @@ def _python(facts: Facts) -> Failure | None:
             f"it has Python {has}; Ansible needs {wants} or newer to change it",
             do="audit works all the same; to converge, install a newer Python beside it",
         )
+    return None
+
+
+# Bytes that must be free where every run writes, whatever its roles: modules, configuration, journals, logs.
+# What packages need beside that is asked of apt before it fetches them.
+ROOM = 32 * 2**20
+WRITTEN = ("/etc", "/root", "/tmp", "/usr", "/var", "/var/lib")
+
+
+def _room(facts: Facts) -> Failure | None:
+    space = facts.space
+    if isinstance(space, Unknown):
+        return None  # the steps that write find out by themselves
+    for folder in WRITTEN:
+        places = [s for s in space if f"{folder}/".startswith(f"{s.target.rstrip('/')}/")]
+        place = max(places, key=lambda s: len(s.target), default=None)
+        if place and place.available < ROOM:
+            free, needed = (f"{size / 1e6:.0f} MB" for size in (place.available, ROOM))
+            return Failure(
+                f"the disk is full: {place.target} has {free} free, and any run needs {needed}",
+                do=f"`du -xh --max-depth=2 {place.target}` shows what fills it",
+            )
+        if place and place.inodes and place.inodes_free == 0:
+            return Failure(
+                f"the disk is full: {place.target} has no inode left", do="remove small files there"
+            )
     return None
 
 

@@ -51,6 +51,10 @@ WRAPPED = "Finalization of task args for 'a.b' failed: Error while resolving val
             {"censored": "the output has been hidden", "msg": "s3cret"},
             "(not shown: the task handles secrets)",
         ),
+        (
+            {"msg": "failed to transfer file to /a /b:\n\ndd: error writing '/b': No space left on device\n"},
+            "a disk of the host is full (`df -h` shows which); what was there before is as it was",
+        ),
         ({}, "failed without a message"),
         (
             {"msg": f"Task failed: {WRAPPED} 'x' is undefined"},

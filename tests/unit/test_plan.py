@@ -141,3 +141,15 @@ def test_a_plan_shows_a_line_that_goes_on_top_of_a_foreign_file(planners: dict[s
     planners["first"] = Wanted(first_lines=(FirstLine("/etc/x", "Include /y"),))
     changes = make("h", judged(), [finding("a.a", Status.FAIL, "first")], ORDER).steps[0].changes
     assert [c.what for c in changes] == ["put `Include /y` on top of /etc/x"]
+
+
+def test_a_plan_names_who_has_to_end_before_packages_come(planners: dict[str, Wanted]) -> None:
+    locks = {"rc": 0, "stdout": '[{"path": "/var/lib/dpkg/lock-frontend", "pid": 7, "program": "apt"}]'}
+    host = judged(**{"apt.locks": locks})
+    planners["first"] = Wanted(packages=("x",))
+    planners["second"] = Wanted()
+    failing = [finding("a.a", Status.FAIL, "first"), finding("a.b", Status.FAIL, "second")]
+    first, second = make("h", host, failing, ORDER).steps
+    wait = "wait for process 7 (apt), which holds /var/lib/dpkg/lock-frontend now"
+    assert [c.what for c in first.changes] == [wait, "install x"]
+    assert second.changes == ()
