@@ -70,6 +70,8 @@ def driver_match(host: Judged) -> Verdict:
             narrow.append(
                 f"CUDA {version} was made for {wanted or 'a newer driver'}, and runs from {least.min} on"
             )
+        elif _forward(host, version):
+            narrow.append(f"CUDA {version} runs through its package of forward compatibility")
         else:
             bad.append(f"CUDA {version} asks for {least.min if least else wanted}")
     if bad:
@@ -88,6 +90,13 @@ def driver_match(host: Judged) -> Verdict:
             advice="Minor-version compatibility: code that the driver has to compile (PTX) may not load.",
         )
     return passed(f"driver {driver}", evidence=tuple(good))
+
+
+def _forward(host: Judged, version: str) -> bool:
+    """Whether cuda-compat of that release is installed (NVIDIA CUDA Compatibility guide, "Forward")."""
+    packages = host.facts.packages
+    name = f"cuda-compat-{'-'.join(version.split('.')[:2])}"
+    return not isinstance(packages, Unknown) and packages.get(name) is not None
 
 
 @control("cuda.toolkit", "The default CUDA toolkit is there and whole", severity=Severity.LOW)

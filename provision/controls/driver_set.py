@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # Not toolkits, nor helpers that have releases of their own.
 _NAME = re.compile(
-    r"(lib)?nvidia-(?!container|docker|cuda|cudnn|modprobe|settings|persistenced|firmware|installer)"
+    r"(lib)?nvidia-(?!container|docker|cuda|cudnn|modprobe|settings|xconfig|persistenced|firmware|installer)"
     r"|libcuda1|cuda-drivers"
 )
 

@@ -47,6 +47,8 @@ def config_valid(host: Judged) -> Verdict:
     if isinstance(sshd, Absent):
         return skipped("there is no sshd on this host")
     broken = [case for case in sshd.cases if case.rc != 0]
+    if not broken and (silent := [case for case in sshd.cases if not case.options]):
+        return unknown(f"sshd -T for {_who(silent[0])}: {silent[0].error}")
     if not broken:
         return passed(f"valid for {len(sshd.cases)} users and addresses")
     if any(case.rc is None for case in broken):

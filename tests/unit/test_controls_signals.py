@@ -66,6 +66,15 @@ def sockets(*rows: tuple[str, int, str]) -> dict[str, Any]:
     return {"sockets": said(heard)}
 
 
+def installed(name: str, version: str) -> dict[str, Any]:
+    rows = HEALTHY.items["dpkg.list"]["stdout"] + f"ii \t{name}\t{version}\tamd64\n"
+    return {"dpkg.list": said(rows)}
+
+
+def fstab(line: str) -> dict[str, Any]:
+    return {"file:/etc/fstab": {"text": f"UUID=0 / ext4 errors=remount-ro 0 1\n{line}\n"}}
+
+
 NO_FILTER = {
     "firewall": {"rules": [{"argv": ["nft", "list", "ruleset"], "rc": 0, "stdout": "", "stderr": ""}]}
 }
@@ -129,6 +138,7 @@ TOOLKIT = {"path": "/usr/local/cuda-12.2", "version": "12.2.2", "default": True,
         ("container.cgroup", {"file:/etc/nvidia-container-runtime/config.toml": {"text": 'mode = "cdi"\n'}}, "pass", "CDI"),
         ("cuda.driver-match", {"cuda.installed": said([{**TOOLKIT, "version": "13.0.0"}])}, "fail", "CUDA 13.0.0"),
         ("cuda.driver-match", {"cuda.installed": said([{**TOOLKIT, "version": "12.8.0"}])}, "warn", "CUDA 12.8.0"),
+        ("cuda.driver-match", {"cuda.installed": said([{**TOOLKIT, "version": "13.0.0"}]), **installed("cuda-compat-13-0", "580.95.05-0ubuntu1")}, "warn", "forward compatibility"),
         ("cuda.driver-match", {"cuda.installed": said([{**TOOLKIT, "version": None}])}, "unknown", "names no version"),
         ("cuda.toolkit", {"cuda.installed": said([{**TOOLKIT, "default": False}])}, "warn", "names none"),
         ("cuda.toolkit", {"cuda.installed": said([{**TOOLKIT, "nvcc": False}])}, "warn", "no nvcc"),
@@ -143,6 +153,10 @@ TOOLKIT = {"path": "/usr/local/cuda-12.2", "version": "12.2.2", "default": True,
         ("storage.nvme-health", smart(media_errors=7), "warn", "7 errors"),
         ("storage.nvme-health", smart(passed=False), "fail", "own test"),
         ("storage.nvme-health", smart(critical_warning=None), "unknown", "critical_warning"),
+        ("storage.nofail", fstab("filer:/export /data nfs4 defaults,_netdev 0 0"), "skip", "no data mount"),
+        ("storage.nofail", fstab("UUID=1 /data xfs defaults 0 2"), "warn", "/data has no nofail"),
+        ("storage.stable-names", fstab("/dev/vda1 /data xfs defaults,nofail 0 2"), "warn", "/dev/vda1"),
+        ("storage.data-mounts", fstab("UUID=1 /data xfs noauto 0 2"), "skip", "no data mount"),
         ("storage.full", space(20), "fail", "2 %"),
         ("storage.full", space(80), "warn", "8 %"),
         ("storage.full", space(500, inodes_free=10), "fail", "inodes"),
