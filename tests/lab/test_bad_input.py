@@ -359,6 +359,14 @@ def test_a_container_without_systemd(desk: Desk) -> None:
     assert desk.states() == ["untouched"]
 
 
+def test_a_full_disk(desk: Desk) -> None:
+    fill = "mount -o remount,size=1m /tmp && ! dd if=/dev/zero of=/tmp/fill bs=64k 2>/dev/null"
+    with desk.changed(fill, "rm /tmp/fill; mount -o remount,size=10% /tmp"):
+        told = desk.run("bootstrap", desk.host.name, *DEBIAN, "--yes")
+    told.says(1, "the disk is full: /tmp has 0 MB free, and any run needs 34 MB")
+    assert desk.states() == ["untouched"]
+
+
 def test_this_machine_keeps_its_way_in(desk: Desk) -> None:
     """What `local` would be planned to change is judged from a lab host's recording; nothing runs."""
     name, preset = load("training")
@@ -447,6 +455,7 @@ def test_ctrl_c_while_the_role_waits_for_apts_lock_and_going_on(desk: Desk) -> N
     with desk.changed(
         f"{NO_ROOM}; {HOLD_LOCK.format(600)}", "umount /var/lib/dkms; systemctl stop holder || true"
     ):
+        holder = desk.shell("systemctl show holder -P MainPID").strip()
         run = desk.start("bootstrap", desk.host.name, *DEBIAN, "--yes")
         wait_for(lambda: begun(desk, "apt_transaction"), 60, "the transaction waits for the lock")
         second = desk.run("bootstrap", desk.host.name, *DEBIAN, "--yes")
@@ -457,6 +466,9 @@ def test_ctrl_c_while_the_role_waits_for_apts_lock_and_going_on(desk: Desk) -> N
         run.send_signal(signal.SIGINT)  # this one no longer waits for the task
         told = Told.by(run)
         told.says(130, "stopping: the tasks that run now have", "stopped while this ran: nvidia_driver")
+        assert (
+            f"wait for process {holder} (python3), which holds /var/lib/dpkg/lock-frontend now" in told.text
+        )
         [go_on] = [line.split("go on", 1)[1].split() for line in told.text.splitlines() if "  go on " in line]
         assert go_on == ["gpu-provision", "bootstrap", desk.host.name, "--resume", *DEBIAN]
         assert not desk.shell("ps -eo args | grep '[a]pt_transaction' || true"), "nothing of it is left there"
