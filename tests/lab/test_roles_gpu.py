@@ -131,6 +131,10 @@ def test_a_real_driver_is_built_loaded_and_set(
     assert "nvidia-smi" in controller.shell("apt-mark showhold").split()
     assert "GPU 0:" in controller.shell("nvidia-smi -L")
     for role, variables in (("gpu_settings", {"gpu_settings_clocks": "max"}), ("nccl", {})):
+        before = changes(host)
+        status, output, _ = play(controller, role, check=True, **variables)
+        assert status == 0, output
+        assert changes(host) == before
         status, output, _ = play(controller, role, **variables)
         assert status == 0, output
     assert "Enabled" in controller.shell("nvidia-smi --query-gpu=persistence_mode --format=csv,noheader")
