@@ -69,15 +69,16 @@ def run(
     Standard error goes to a file and not to a pipe: an ssh that stays behind as a master may keep it open.
     """
     with tempfile.TemporaryFile() as errors:
-        child = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            env=env,
-            start_new_session=True,
-        )
+        # Started and noted in one step: a child that stop_all() does not see would outlive a Ctrl-C.
         with _lock:
+            child = subprocess.Popen(
+                argv,
+                stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=env,
+                start_new_session=True,
+            )
             _running.add(child)
         try:
             out, _ = child.communicate(stdin or None, timeout)
