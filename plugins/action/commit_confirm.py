@@ -16,18 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible_collections.gpu_provision.host.provision.access import fresh
+from ansible_collections.gpu_provision.host.provision.access import fresh, proofs
 from ansible_collections.gpu_provision.host.provision.access.door import Door
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 HOST_SIDE = "gpu_provision.host.commit_confirm"
 SECONDS = 180
 # A step on the host may take this much longer than the host waits for the confirmation, seconds.
 SLACK = 120
-# How long a reloading daemon may take to listen again, seconds.
-LISTENS_AGAIN = 10
 # What the host needs to put things back once its timer fires, reloads included, seconds.
 PUTTING_BACK = 60
 
@@ -71,20 +69,20 @@ class ActionModule(ActionBase):
         door = self._door()
         if isinstance(door, str):
             return _refused(door)
-        proofs = []
+        shown: list[str] = []
         before = fresh.login(door)
-        proofs.append(f"before: {before.says}")
+        shown.append(f"before: {before.says}")
         if not before.holds:
             return _refused(
                 f"a fresh login with a key alone does not work, so it stays as it is: {before.says}"
             )
         if args["prove"]["administrator"] and before.uid in (None, 0):
             return _refused("this run logs in as root; log in as another administrator to close root's login")
-        done = self._commit(args, door, proofs)
-        told.update(done, proofs=proofs, changed=done["state"] not in ("untouched", "reverted"))
+        done = self._commit(args, door, shown)
+        told.update(done, proofs=shown, changed=done["state"] not in ("untouched", "reverted"))
         return told
 
-    def _commit(self, args: dict[str, Any], door: Door, proofs: list[str]) -> dict[str, Any]:
+    def _commit(self, args: dict[str, Any], door: Door, shown: list[str]) -> dict[str, Any]:
         transaction = secrets.token_hex(4)
         request = {k: args[k] for k in ("name", "seconds", "files", "paths", "units", "validate", "reload")}
         request |= {"id": transaction, "holder": _holder()}
@@ -98,13 +96,13 @@ class ActionModule(ActionBase):
                 return told | _failed(applied["state"], _message(applied))
             # Sending the host's side there took its time; the host's own clock began later.
             end = time.monotonic() + applied["remaining"]
-            wrong = _prove(door, args["prove"]["password_refused"], proofs, end)
+            wrong = proofs.after(door, shown, end, password_refused=args["prove"]["password_refused"])
             if wrong:
                 reverted = self._step("revert", {"id": transaction}, limit=240)
                 state = reverted.get("state", "armed")
                 if state == "armed":
                     return told | self._lost(door, transaction, end, wrong)
-                return told | _failed(state, wrong + _still_out(door, proofs))
+                return told | _failed(state, wrong + proofs.put_back(door, shown))
             confirmed = self._step("confirm", {"id": transaction}, limit=SLACK)
         except AnsibleConnectionFailure as e:
             return told | self._lost(door, transaction, end, str(e))
@@ -173,51 +171,6 @@ class ActionModule(ActionBase):
         for name in ("ssh_common_args", "ssh_extra_args"):
             words += shlex.split(option(name) or "")
         return Door(option("host"), tuple(words), option("ssh_executable"))
-
-
-def _prove(door: Door, password_refused: bool, proofs: list[str], end: float) -> str | None:
-    """What is wrong with the new state as seen from outside; None where all proofs hold."""
-    after = _answer(lambda seconds: fresh.login(door, timeout=seconds), end)
-    proofs.append(f"after: {after.says}")
-    if not after.holds:
-        return f"after the change a fresh login does not work: {after.says}"
-    if password_refused:
-        refused = _answer(lambda seconds: fresh.password_refused(door, timeout=seconds), end)
-        proofs.append(f"after: {refused.says}")
-        if not refused.holds:
-            return f"after the change a password is not proven to be refused: {refused.says}"
-    return None
-
-
-def _still_out(door: Door, proofs: list[str]) -> str:
-    """What to add about the old state, once it is back: whether it lets us in, and what that shows."""
-    unknown_key = any("Host key verification failed" in said for said in proofs)
-    again = _answer(
-        lambda limit: fresh.login(door, timeout=limit, learn_keys=unknown_key),
-        time.monotonic() + LISTENS_AGAIN,
-    )
-    proofs.append(f"put back: {again.says}")
-    if not again.holds:
-        return (
-            f"; and with the old files a fresh login does not work either ({again.says}): somebody changed "
-            "them before and did not reload. Keep every open session, and mend them from there"
-        )
-    if unknown_key:
-        return (
-            "; the host would have shown a key of another kind than the one in known_hosts. Its other keys "
-            "were learned over the known one just now, so run this again"
-        )
-    return ""
-
-
-def _answer(proof: Callable[[float], fresh.Proof], end: float) -> fresh.Proof:
-    """The proof that a server answered; a reloading daemon listens again only a moment after its signal."""
-    patience = time.monotonic() + LISTENS_AGAIN
-    while True:
-        found = proof(min(40.0, max(3.0, end - time.monotonic())))
-        if found.reached or time.monotonic() > min(patience, end):
-            return found
-        time.sleep(0.3)
 
 
 def _failed(state: str, why: str) -> dict[str, Any]:
