@@ -31,7 +31,7 @@ unit: setup
 
 ## make lab       booted lab hosts; skipped with its reason where this machine cannot run them
 lab: setup
-	$(BIN)/pytest tests/lab -q -m "not full"
+	$(BIN)/pytest tests/lab -q -m "not full" --durations=25
 
 ## make molecule  each role on lab hosts: check mode, converge, idempotence, verify
 molecule: setup
