@@ -113,6 +113,7 @@ def test_the_drivers_check_mode_changes_nothing(control: Controller) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.full  # test_bootstrap has the same builds, by the whole command
 @pytest.mark.parametrize(("release", "gpus"), [("bookworm", "A100-SXM4-80GB:2"), ("trixie", "T4:1")])
 def test_a_real_driver_is_built_loaded_and_set(
     lab_up: Callable[..., LabHost], tmp_path: Path, release: str, gpus: str
