@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .options import HostOptions
 
 _ADDRESS = re.compile(
-    r"(?:(?P<user>\S+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^@\s\[\]]+?))(?::(?P<port>\d+))?"
+    r"(?:(?P<user>\S+)@)?(?:\[(?P<v6>[0-9A-Fa-f:.%\w]+)\]|(?P<host>[^@:\s\[\]]+))(?::(?P<port>\d+))?"
 )
 
 
@@ -89,6 +89,7 @@ def _from_lab(name: str) -> Target | None:
     if name == "lab":
         running = [host for host in lab.hosts() if host.running]
         host = running[0] if running else lab.up(say=lambda text: click.echo(text, err=True))
+        click.echo(f"lab: this is the lab host {host.name}", err=True)
         return host.target()
     found = lab.find(name) if re.fullmatch(r"[a-z0-9][a-z0-9-]*", name) else None
     return found.target() if found else None

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 FEW_HOSTS = 24
 REFRESH_PER_SECOND = 4
+REMIND_SECONDS = 60.0
 
 
 @dataclass
@@ -119,15 +120,27 @@ class _Base:
 
 
 class _Lines(_Base):
-    """A line for each step and each end, with the seconds since the start."""
+    """A line for each step and each end, with the seconds since the start, and one a minute meanwhile."""
 
     def __enter__(self) -> _Lines:
+        self._over = threading.Event()
+        self._reminder = threading.Thread(target=self._remind, daemon=True)
+        self._reminder.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
+        self._over.set()
+        self._reminder.join()
         self._stream.flush()
+
+    def _remind(self) -> None:
+        while not self._over.wait(REMIND_SECONDS):
+            with self._lock:
+                for host, row in self._rows.items():
+                    if row.state == "running":
+                        self._print(f"{host}: {row.step}: still at it: {row.detail or row.step}")
 
     def step(self, host: str, step: str, detail: str = "") -> None:
         with self._lock:

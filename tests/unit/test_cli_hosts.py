@@ -51,7 +51,8 @@ def test_addresses(text: str, user: str | None, address: str, port: int | None) 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "root@", "host:99999", "host:0", "-oProxyCommand=touch /tmp/x", "a b", "[::1"]
+    "text",
+    ["", "root@", "host:99999", "host:0", "192.0.2.1:abc", "-oProxyCommand=touch /tmp/x", "a b", "[::1"],
 )
 def test_what_is_no_host(text: str) -> None:
     with pytest.raises(Usage):

@@ -74,7 +74,7 @@ def _headline(host: Judgement, out: Console, label: tuple[str, str] | None = Non
         if counts[status]:
             parts += [(f"{counts[status]} {status}", STYLES[status]), ("  ", "")]
     if host.stack is not None and not isinstance(host.stack, Unknown) and (driver := host.stack.driver):
-        parts.append((f"driver {driver.version or driver.branch} from {driver.source}", "dim"))
+        parts.append((f"wanted: driver {driver.version or driver.branch} from {driver.source}", "dim"))
     line(out, parts)
 
 
