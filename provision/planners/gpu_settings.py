@@ -85,6 +85,12 @@ def _daemon(facts: Facts, on: bool) -> SettingsWanted:
             legacy_off=not unit.runs and _persistent(facts, True),
             steps=_legacy_steps(not unit.runs and _persistent(facts, True)),
         )
+    if unit.load == "masked":
+        # Whoever did that meant it; and what a masked unit would start cannot be read.
+        return SettingsWanted(
+            refused=f"{DAEMON} is masked, so that nothing can start it: run `systemctl unmask {DAEMON}` there, "
+            "or set gpu_settings_persistence: false"
+        )
     why = Why(
         "persistence",
         "kept by the daemon, also after a reboot",

@@ -85,6 +85,14 @@ def test_a_daemon_that_runs_while_a_card_says_disabled_is_restarted() -> None:
     assert plan(gpu(0), gpu(1, persistence=False)).restart == (gpu_settings.DAEMON,)
 
 
+def test_a_masked_daemon_is_refused_and_left_alone_where_persistence_is_off() -> None:
+    masked = DAEMON.replace("LoadState=loaded", "LoadState=masked")
+    assert masked != DAEMON
+    items = {"units": said(f"{masked}\n\n{NO_CLOCKS}\n")}
+    assert "systemctl unmask nvidia-persistenced.service" in (plan(items=items).refused or "")
+    assert plan(items=items, gpu_settings_persistence=False).refused is None
+
+
 def test_persistence_off_stops_the_daemon_and_undoes_what_was_set_past_it() -> None:
     off = plan(gpu_settings_persistence=False)
     assert [(u.name, u.enabled, u.active) for u in off.units] == [(gpu_settings.DAEMON, False, False)]
