@@ -88,8 +88,8 @@ def _daemon(facts: Facts, on: bool) -> SettingsWanted:
     if unit.load == "masked":
         # Whoever did that meant it; and what a masked unit would start cannot be read.
         return SettingsWanted(
-            refused=f"{DAEMON} is masked, so that nothing can start it: run `systemctl unmask {DAEMON}` there, "
-            "or set gpu_settings_persistence: false"
+            refused=f"{DAEMON} is masked, so that nothing can start it: run `systemctl unmask {DAEMON}` "
+            "there, or set gpu_settings_persistence: false"
         )
     why = Why(
         "persistence",
