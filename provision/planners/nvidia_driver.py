@@ -134,7 +134,7 @@ def _driver(stack: Stack | Unknown) -> Driver | str:
     if stack.driver.source != "debian":
         return (
             f"the driver would come from {stack.driver.source!r}, and this version installs from Debian's "
-            "archive only: set nvidia_driver_source: debian (a preset does, or --set nvidia_driver_source=debian)"
+            "archive only: set nvidia_driver_source: debian (a preset, or --set nvidia_driver_source=debian)"
         )
     return stack.driver
 
