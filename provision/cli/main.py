@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from contextlib import suppress
 from typing import Any, NoReturn
@@ -63,6 +64,10 @@ def cli() -> None:
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command and leave with the contract's exit code: never a traceback for a known failure."""
     _open_missing_streams()
+    # A request to end is a Ctrl-C: connections are closed, and each host's state is named. Where the caller
+    # has it ignored (nohup and its kin), it stays so.
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         # Outside standalone mode click returns what a command returns, and the status of ctx.exit().
         code: Any = cli.main(args=arguments, prog_name="gpu-provision", standalone_mode=False)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pytest
 
 from provision.cli.main import COMMANDS, cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -57,3 +63,17 @@ def test_bad_input_is_one_message_and_a_code(arguments: list[str], code: int, sa
     assert done.returncode == code, done.stderr
     assert says in done.stderr + done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_a_request_to_end_is_a_ctrl_c(tmp_path: Path) -> None:
+    """A FIFO holds the command in the middle of its work; ended there, it leaves as an interrupt does."""
+    fifo = tmp_path / "recording"
+    os.mkfifo(fifo)
+    command = [sys.executable, "-m", "provision", "audit", "--recording", str(fifo)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        writer = os.open(fifo, os.O_WRONLY)  # returns once the command reads
+        running.send_signal(signal.SIGTERM)
+        _, said = running.communicate(timeout=30)
+        os.close(writer)
+    assert running.returncode == 130
+    assert "interrupted" in said
