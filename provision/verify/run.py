@@ -53,6 +53,7 @@ def verify(
 
     files = [*FILES, *(DISRUPTIVE if disruptive else ())]
     silence = REBOOT_SILENCE_SECONDS if disruptive else SILENCE_SECONDS
+    (run_dir / "verify.log").touch(mode=0o600)
     with (run_dir / "verify.log").open("ab") as log, ThreadPoolExecutor(max_workers=forks) as pool:
         running = {s.name: pool.submit(_one, s, files, log, tell, stop, silence) for s in subjects}
         try:
