@@ -23,11 +23,15 @@ class Listing:
     rows: tuple[tuple[str, ...], ...]
 
     def filtered(self, words: str) -> Listing:
-        """The rows in which every word stands somewhere, whatever its case."""
+        """The rows that hold every word, whatever its case, elsewhere than in the keys of their sources."""
         wanted = words.lower().split()
-        return Listing(
-            self.columns, tuple(r for r in self.rows if all(w in " ".join(r).lower() for w in wanted))
-        )
+        told = [at for at, column in enumerate(self.columns) if column != "source"]
+
+        def has_all(row: tuple[str, ...]) -> bool:
+            text = " ".join(row[at] for at in told).lower()
+            return all(word in text for word in wanted)
+
+        return Listing(self.columns, tuple(filter(has_all, self.rows)))
 
     def as_dicts(self) -> list[dict[str, str]]:
         """One object a row, by column."""

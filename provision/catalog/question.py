@@ -88,7 +88,7 @@ def canonical_os(os: str, of: Catalog) -> str:
         if candidate in of.distributions:
             return candidate
     known = sorted(of.distributions)
-    close = get_close_matches(text, [*known, *names], n=3)
+    close = list(dict.fromkeys(get_close_matches(text, {*known, *names}, n=3)))
     hint = f"Nearest: {', '.join(close)}. " if close else ""
     raise Usage(f"{os}: the catalog has no such operating system", do=f"{hint}Known: {', '.join(known)}.")
 

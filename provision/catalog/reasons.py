@@ -39,7 +39,7 @@ _Made = Iterator[tuple[str, str, tuple[str, ...]]]
 
 def _kinds(q: Question) -> str:
     found = list(dict.fromkeys(g.architecture for g in q.cards))
-    return " and ".join(found) or "any GPU"
+    return " and ".join(found) or "GPUs (none was named)"
 
 
 def _source(q: Question, c: Candidate) -> _Made:

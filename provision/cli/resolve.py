@@ -77,7 +77,7 @@ def resolve(
     if as_json:
         click.echo(json.dumps(stack.as_dict(), indent=2))
     else:
-        _show(stack, f"{', '.join(gpus) or 'any GPU'} on {system}, {arch}, as of {today.isoformat()}")
+        _show(stack, f"{', '.join(gpus) or 'no GPU named'} on {system}, {arch}, as of {today.isoformat()}")
     if not stack.satisfiable:
         click.get_current_context().exit(1)
 
