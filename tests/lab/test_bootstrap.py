@@ -155,18 +155,19 @@ def test_a_second_run_has_an_empty_plan_and_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("variable", "role"),
+    ("settings", "role"),
     [
-        ("gpu_settings_clocks=none", "gpu_settings"),
-        ("gpu_settings_persistence=false", "gpu_settings"),
-        ("nccl_variables={NCCL_DEBUG: WARN}", "nccl"),
-        ("nvidia_driver_modules=open", "nvidia_driver"),
+        (("gpu_settings_clocks=none",), "gpu_settings"),
+        (("gpu_settings_persistence=false", "gpu_settings_clocks=none"), "gpu_settings"),
+        (("nccl_variables={NCCL_DEBUG: WARN}",), "nccl"),
+        (("nvidia_driver_modules=open",), "nvidia_driver"),
     ],
 )
 def test_a_changed_variable_plans_its_role(
-    command: Command, bootstrapped: Bootstrapped, variable: str, role: str
+    command: Command, bootstrapped: Bootstrapped, settings: tuple[str, ...], role: str
 ) -> None:
-    run = command("plan", bootstrapped.names[0], "--profile", "training", "--set", variable)
+    given = [word for setting in settings for word in ("--set", setting)]
+    run = command("plan", bootstrapped.names[0], "--profile", "training", *given)
     assert run.returncode == 0, run.stderr
     assert role in run.stdout
 
