@@ -122,7 +122,7 @@ def loaded(host: Judged) -> Verdict:
             advice="It loads without a reboot where nothing else holds the card.",
         )
     silence = host.facts.driver_silence
-    library = silence.library_version if isinstance(silence, DriverSilence) else None
+    library = silence.userspace_version if isinstance(silence, DriverSilence) else None
     mismatch = isinstance(silence, DriverSilence) and silence.trouble is SmiTrouble.VERSION_MISMATCH
     if same_driver(now.version, version) and not mismatch:
         return passed(f"{now.version} loaded and installed")

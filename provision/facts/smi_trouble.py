@@ -47,7 +47,7 @@ class DriverSilence:
     trouble: SmiTrouble
     says: str
     bus_ids: tuple[str, ...] = ()
-    library_version: str | None = None
+    userspace_version: str | None = None
 
 
 # The more telling text first: a lost GPU also says `Unknown Error`.

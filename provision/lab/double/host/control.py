@@ -49,7 +49,7 @@ def _status(world: World) -> int:
         print(f"module: {loaded['version']}, {flavour}, built for {loaded['kernel']}")
     else:
         print("module: not loaded")
-    print(f"user space: {world.library_version() or 'not installed'}")
+    print(f"user space: {world.userspace_version() or 'not installed'}")
     print(
         "faults: "
         + (", ".join(name + "".join(f" {gpu}" for gpu in gpus) for name, gpus in on.items()) or "none")

@@ -26,7 +26,7 @@ def main(world: World, args: list[str]) -> int:
     while queue:
         word = queue.pop(0)
         if word in ("-h", "--help", "-v", "--version"):
-            print(f"nvidia-persistenced:  version {world.library_version() or '?'}  ({MARK})")
+            print(f"nvidia-persistenced:  version {world.userspace_version() or '?'}  ({MARK})")
             return 0
         if word in ("-u", "--user") or word.startswith("--user="):
             user = word.partition("=")[2] or (queue.pop(0) if queue else "")

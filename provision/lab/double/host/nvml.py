@@ -30,7 +30,7 @@ def connect(world: World) -> list[Gpu]:
     """The GPUs that the loaded driver shows, in PCI order. Raises Refusal with what the real program would
     say.
     """
-    library = world.library_version()
+    library = world.userspace_version()
     if library is None:
         raise Refusal(
             "NVIDIA-SMI couldn't find libnvidia-ml.so library in your system. Please make sure that "

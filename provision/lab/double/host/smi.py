@@ -61,7 +61,7 @@ def main(world: World, args: list[str]) -> int:
         print(f"({MARK})", file=sys.stderr)
     try:
         if args and args[0] in ("-h", "--help"):
-            print(help_text(world.library_version() or "?"), end="")
+            print(help_text(world.userspace_version() or "?"), end="")
             return 0
         out, code = _run(world, args)
     except Refusal as refusal:

@@ -99,7 +99,7 @@ class World:
             yield state
             write(self.run / "state.json", json.dumps(state))
 
-    def library_version(self) -> str | None:
+    def userspace_version(self) -> str | None:
         """The version of the driver's user space: of the libnvidia-ml that the loader would find."""
         for directory in LIBRARY_DIRS:
             name = self.resolve(self.root / directory / "libnvidia-ml.so.1").name
