@@ -39,13 +39,11 @@ from typing import Any
 
 from ansible.errors import AnsibleError
 from ansible.plugins.lookup import LookupBase
+from ansible_collections.gpu_provision.host.plugins.plugin_utils.playbook_host import profile_of, recording_of
 from ansible_collections.gpu_provision.host.provision.catalog.host import stack_for
 from ansible_collections.gpu_provision.host.provision.errors import Failure
 from ansible_collections.gpu_provision.host.provision.facts import Facts
 from ansible_collections.gpu_provision.host.provision.facts.known import Unknown
-from ansible_collections.gpu_provision.host.provision.profile.declared import declared
-from ansible_collections.gpu_provision.host.provision.profile.model import Profile
-from ansible_collections.gpu_provision.host.provision.recording.model import Recording, RecordingError
 
 
 class LookupModule(LookupBase):
@@ -61,25 +59,9 @@ class LookupModule(LookupBase):
         if given is not None:
             return [self._templar.template(given)]
         try:
-            stack = stack_for(Facts(self._recording(known)), self._profile(known), date.today())
+            stack = stack_for(
+                Facts(recording_of(known, self._templar)), profile_of(known, self._templar), date.today()
+            )
         except Failure as e:
             raise AnsibleError(str(e)) from e
         return [{"unknown": stack.reason} if isinstance(stack, Unknown) else stack.as_dict()]
-
-    def _recording(self, variables: dict[str, Any]) -> Recording:
-        facts = variables.get("ansible_facts") or {}
-        raw = variables.get("gpu_provision_recording", facts.get("gpu_provision_recording"))
-        if raw is None:
-            raise AnsibleError(
-                "There is no recording of this host yet: run the task `gpu_provision.host.recording:` first."
-            )
-        try:
-            return Recording.from_dict(self._templar.template(raw))
-        except RecordingError as e:
-            raise AnsibleError(f"gpu_provision_recording is no recording: {e}") from e
-
-    def _profile(self, variables: dict[str, Any]) -> Profile:
-        """The declared variables as this host has them; a role that is not in the play keeps its defaults."""
-        chosen = {name: self._templar.template(variables[name]) for name in declared() if name in variables}
-        defaults = {name: variable.default for name, variable in declared().items()}
-        return Profile("playbook", {**defaults, **chosen}, chosen)

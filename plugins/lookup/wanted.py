@@ -42,12 +42,10 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.plugins.loader import lookup_loader
 from ansible.plugins.lookup import LookupBase
+from ansible_collections.gpu_provision.host.plugins.plugin_utils.playbook_host import profile_of, recording_of
 from ansible_collections.gpu_provision.host.provision.catalog.stack import Stack
 from ansible_collections.gpu_provision.host.provision.facts import Facts
 from ansible_collections.gpu_provision.host.provision.facts.known import Unknown
-from ansible_collections.gpu_provision.host.provision.profile.declared import declared
-from ansible_collections.gpu_provision.host.provision.profile.model import Profile
-from ansible_collections.gpu_provision.host.provision.recording.model import Recording, RecordingError
 
 PLANNERS = "ansible_collections.gpu_provision.host.provision.planners"
 
@@ -57,28 +55,10 @@ class LookupModule(LookupBase):
         self, terms: list[str], variables: dict[str, Any] | None = None, **kwargs: Any
     ) -> list[dict[str, Any]]:
         known = variables or {}
-        facts = Facts(self._recording(known))
-        profile = self._profile(known)
+        facts = Facts(recording_of(known, self._templar))
+        profile = profile_of(known, self._templar)
         stack = self._stack(known)
         return [_planner(role).wanted(facts, profile, stack).as_dict() for role in terms]
-
-    def _recording(self, variables: dict[str, Any]) -> Recording:
-        facts = variables.get("ansible_facts") or {}
-        raw = variables.get("gpu_provision_recording", facts.get("gpu_provision_recording"))
-        if raw is None:
-            raise AnsibleError(
-                "There is no recording of this host yet: run the task `gpu_provision.host.recording:` first."
-            )
-        try:
-            return Recording.from_dict(self._templar.template(raw))
-        except RecordingError as e:
-            raise AnsibleError(f"gpu_provision_recording is no recording: {e}") from e
-
-    def _profile(self, variables: dict[str, Any]) -> Profile:
-        """The declared variables as this host has them; a role that is not in the play keeps its defaults."""
-        chosen = {name: self._templar.template(variables[name]) for name in declared() if name in variables}
-        defaults = {name: variable.default for name, variable in declared().items()}
-        return Profile("playbook", {**defaults, **chosen}, chosen)
 
     def _stack(self, variables: dict[str, Any]) -> Stack | Unknown:
         given = variables.get("gpu_provision_stack")

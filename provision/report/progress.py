@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol, TextIO
 
@@ -67,7 +68,7 @@ def progress(
     return _Live(rows, stream, roles or {}) if stream.isatty() else _Lines(rows, stream, roles or {})
 
 
-class _Base:
+class _Base(ABC):
     def __init__(self, rows: dict[str, _Row], stream: TextIO, roles: dict[str, tuple[str, ...]]) -> None:
         self._rows, self._stream, self._roles = rows, stream, roles
         self._began = time.monotonic()
@@ -109,14 +110,14 @@ class _Base:
         row.step, row.detail, row.state = step, detail, "running"
         return new
 
-    def step(self, host: str, step: str, detail: str = "") -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def step(self, host: str, step: str, detail: str = "") -> None: ...
 
-    def end(self, host: str, state: str, message: str = "") -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def end(self, host: str, state: str, message: str = "") -> None: ...
 
-    def say(self, message: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def say(self, message: str) -> None: ...
 
 
 class _Lines(_Base):

@@ -1,0 +1,31 @@
+"""The host at hand as a lookup sees it: its recording and its profile, out of the play's variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible_collections.gpu_provision.host.provision.profile.declared import declared
+from ansible_collections.gpu_provision.host.provision.profile.model import Profile
+from ansible_collections.gpu_provision.host.provision.recording.model import Recording, RecordingError
+
+
+def recording_of(variables: dict[str, Any], templar: Any) -> Recording:
+    """The recording that the action `recording` set. Raises AnsibleError where there is none."""
+    facts = variables.get("ansible_facts") or {}
+    raw = variables.get("gpu_provision_recording", facts.get("gpu_provision_recording"))
+    if raw is None:
+        raise AnsibleError(
+            "There is no recording of this host yet: run the task `gpu_provision.host.recording:` first."
+        )
+    try:
+        return Recording.from_dict(templar.template(raw))
+    except RecordingError as e:
+        raise AnsibleError(f"gpu_provision_recording is no recording: {e}") from e
+
+
+def profile_of(variables: dict[str, Any], templar: Any) -> Profile:
+    """The declared variables as this host has them; a role that is not in the play keeps its defaults."""
+    chosen = {name: templar.template(variables[name]) for name in declared() if name in variables}
+    defaults = {name: variable.default for name, variable in declared().items()}
+    return Profile("playbook", {**defaults, **chosen}, chosen)
