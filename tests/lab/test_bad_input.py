@@ -456,8 +456,9 @@ def test_ctrl_c_while_the_role_waits_for_apts_lock_and_going_on(desk: Desk) -> N
         f"{NO_ROOM}; {HOLD_LOCK.format(600)}", "umount /var/lib/dkms; systemctl stop holder || true"
     ):
         holder = desk.shell("systemctl show holder -P MainPID").strip()
+        earlier = desk.newest
         run = desk.start("bootstrap", desk.host.name, *DEBIAN, "--yes")
-        wait_for(lambda: begun(desk, "apt_transaction"), 60, "the transaction waits for the lock")
+        wait_for(lambda: begun(desk, "apt_transaction", earlier), 60, "the transaction waits for the lock")
         second = desk.run("bootstrap", desk.host.name, *DEBIAN, "--yes")
         second.says(1, "another run of gpu-provision works on this host", f"process {run.pid}")
         assert desk.states() == ["untouched"]
@@ -478,6 +479,17 @@ def test_ctrl_c_while_the_role_waits_for_apts_lock_and_going_on(desk: Desk) -> N
     assert "400 MB are needed" in again.text, "it waited for the lock, and came as far as the disk"
 
 
-def begun(desk: Desk, action: str) -> bool:
+def begun(desk: Desk, action: str, earlier: Path) -> bool:
+    """Whether a run later than the `earlier` one is in a task of ours at this moment."""
     file = desk.newest / "events.jsonl"
-    return file.exists() and f'"gpu_provision.host.{action}"' in "".join(file.read_text().splitlines()[-1:])
+    if desk.newest == earlier or not file.exists():
+        return False
+    last = "".join(file.read_text().splitlines()[-1:])
+    return (
+        last.endswith("}")
+        and json.loads(last).items()
+        >= {
+            "kind": "task",
+            "action": f"gpu_provision.host.{action}",
+        }.items()
+    )
