@@ -32,7 +32,8 @@ unit: setup
 
 ## make lab       booted lab hosts; skipped with its reason where this machine cannot run them
 lab: setup
-	$(BIN)/pytest tests/lab -q -m "not full" --durations=25
+	$(BIN)/pytest tests/lab -q -m "not full and not alone" -n 2 --dist loadfile --durations=25
+	$(BIN)/pytest tests/lab -q -m "not full and alone"
 
 ## make molecule  each role on lab hosts: check mode, converge, idempotence, verify
 molecule: setup

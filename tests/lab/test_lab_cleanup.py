@@ -20,6 +20,8 @@ from provision.lab.place import place
 if TYPE_CHECKING:
     from provision.lab import LabHost
 
+pytestmark = pytest.mark.alone
+
 SETTINGS = ("fs/inotify/max_user_instances", "fs/inotify/max_user_watches", "net/ipv4/ip_forward")
 
 # Runs `up` and dies, as by kill -9, just before or just after a step.

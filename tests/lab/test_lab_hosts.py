@@ -135,6 +135,7 @@ def test_list_shows_the_host(host: LabHost) -> None:
     assert line.split() == [host.name, "running", host.release, host.address, host.gpus]
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("own_lab")
 def test_up_takes_less_than_three_seconds() -> None:
     """Of CPU and waiting of its own: what other runs on the machine take at the same time is not counted."""
@@ -149,6 +150,7 @@ def test_up_takes_less_than_three_seconds() -> None:
     assert best < 3 * max(1.0, os.getloadavg()[0] / cores)
 
 
+@pytest.mark.alone
 @pytest.mark.usefixtures("own_lab")
 def test_twenty_hosts_at_once() -> None:
     runs = [subprocess.Popen([*COMMAND, "up"], stdout=subprocess.PIPE, text=True) for _ in range(20)]

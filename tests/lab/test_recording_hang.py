@@ -104,6 +104,7 @@ def stuck_processes(smi: Path) -> list[int]:
     return found
 
 
+@pytest.mark.alone
 def test_what_hangs_is_named_and_not_asked_again(stuck: Path) -> None:
     began = time.monotonic()
     first = asked(stuck)
