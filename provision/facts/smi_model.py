@@ -140,6 +140,7 @@ class Power:
     draw: Maybe[float]
     limit: Maybe[float]
     default: Maybe[float]
+    minimum: Maybe[float]
     maximum: Maybe[float]
 
 

@@ -187,6 +187,7 @@ def power(gpu: Element) -> Power:
         watts(f"{new}/instant_power_draw", f"{new}/power_draw", f"{old}/power_draw"),
         watts(f"{new}/current_power_limit", f"{old}/power_limit"),
         watts(f"{new}/default_power_limit", f"{old}/default_power_limit"),
+        watts(f"{new}/min_power_limit", f"{old}/min_power_limit"),
         watts(f"{new}/max_power_limit", f"{old}/max_power_limit"),
     )
 

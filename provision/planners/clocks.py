@@ -56,9 +56,14 @@ def problem(asked: Any) -> str | None:
     return f"gpu_settings_clocks is {asked!r}; it can be none, max, base, or {{graphics: MHZ, memory: MHZ}}"
 
 
+def name_of(gpu: Gpu) -> str:
+    """What nvidia-smi is given to mean this card, whatever its number will be in another boot."""
+    return gpu.bus_id if isinstance(gpu.uuid, Unknown) else gpu.uuid
+
+
 def setting(gpu: Gpu, asked: str | Mapping[str, int]) -> Setting | str:
     """The setting of one GPU for `max`, `base` or named values; a text where the card must refuse them."""
-    name = gpu.bus_id if isinstance(gpu.uuid, Unknown) else gpu.uuid
+    name = name_of(gpu)
     if isinstance(gpu.architecture, Unknown):
         says = f"its architecture is not known: {gpu.architecture.reason}"
         return Setting(name, gpu.index, unsupported=says)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from provision.catalog.stack import Driver, Stack
 from provision.facts import Facts
 from provision.facts.known import Unknown
-from provision.facts.smi_model import Clocks, Gpu, SmiReport
+from provision.facts.smi_model import Clocks, Ecc, Gpu, Mig, Mode, Power, SmiReport
 from provision.profile.declared import declared
 from provision.profile.model import Profile
 from provision.recording.model import Recording
@@ -197,6 +197,10 @@ def gpu(index: int = 0, **more: Any) -> Gpu:
         "default_application_clocks": Clocks(1275, 1593, NOT_TOLD),
         "max_clocks": Clocks(1410, 1593, 1410),
         "supported_clocks": {1593: (1410, 1395, 1380, 1275, 210)},
+        "mig": Mig(Mode(False, False), ()),
+        "ecc": Ecc(Mode(True, True), *(NOT_TOLD,) * 5),  # type: ignore[arg-type]
+        "power": Power(60.0, 400.0, 400.0, 100.0, 400.0),
+        "compute_mode": "Default",
         "processes": (),
         "errors": (),
     }

@@ -71,3 +71,38 @@ def test_every_planned_call_is_accepted_by_the_card(
     for setting in planned.settings:
         for argv in setting.reset:
             assert machine.smi("-i", setting.gpu, *argv)[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("gpus", "driver", "waits", "unsupported"),
+    [("A100-SXM4-80GB:2", "535.309.01", {"gpu_settings_ecc"}, set()),
+     ("H100:8", "550.163.01", {"gpu_settings_ecc"}, set()),
+     ("T4", "550.163.01", {"gpu_settings_ecc"}, {"gpu_settings_mig"}),
+     ("RTX3090:2", "550.163.01", set(), {"gpu_settings_ecc", "gpu_settings_mig"})],
+)  # fmt: skip
+def test_what_is_named_is_set_and_read_back(
+    host: Callable[[str, str], Host], gpus: str, driver: str, waits: set[str], unsupported: set[str]
+) -> None:
+    machine = host(gpus, driver)
+    machine.smi("-pm", "1")
+    watts = {"A": 300, "H": 500, "T": 65, "R": 300}[gpus[0]]
+    asked = {"gpu_settings_ecc": False, "gpu_settings_mig": True, "gpu_settings_power_limit": watts,
+             "gpu_settings_compute_mode": "exclusive_process"}  # fmt: skip
+
+    def named() -> dict[str, Any]:
+        document, _ = machine.smi("-q", "-x")
+        host_now = facts(items={"nvidia-smi.query": said(document)})
+        planned = gpu_settings.wanted(host_now, profile(**asked), stack())
+        assert planned.refused is None, planned.refused
+        return dict(planned.named[0])
+
+    first = named()
+    assert {name for name, given in first.items() if given.unsupported} == unsupported
+    assert all(given.wrong for name, given in first.items() if name not in unsupported)
+    for given in first.values():
+        for argv in given.set:
+            said_, status = machine.smi("-i", "0", *argv)
+            assert status == 0, said_
+    after = named()
+    assert not any(given.wrong for given in after.values()), after
+    assert {name for name, given in after.items() if given.waits} == waits

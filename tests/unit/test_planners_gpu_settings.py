@@ -25,7 +25,7 @@ from planner_host import (
 )
 
 from provision.facts.known import Unsupported
-from provision.facts.smi_model import Clocks, Gpu
+from provision.facts.smi_model import Clocks, Ecc, Gpu, Mig, Mode, Power
 from provision.planners import gpu_settings
 from provision.planners.gpu_settings import CLOCKS_UNIT, DROP_IN, SCRIPT, UNIT_FILE
 
@@ -243,3 +243,97 @@ def test_the_script_believes_words_more_than_the_exit_status(
     )
     assert done.returncode == status
     assert len((tmp_path / "calls").read_text().splitlines()) == calls
+
+
+def test_what_is_not_named_is_left_alone() -> None:
+    planned = plan(gpu_settings_clocks="max")
+    assert not any(argv[0] in ("-pl", "-e", "-c", "-mig") for s in planned.settings for argv in s.set)
+    assert all(not given for given in planned.named.values())
+
+
+@pytest.mark.parametrize(
+    ("variables", "calls"),
+    [
+        ({"gpu_settings_power_limit": 300}, ["-pl 300"]),
+        ({"gpu_settings_power_limit": 250.5}, ["-pl 250.5"]),
+        ({"gpu_settings_compute_mode": "exclusive_process"}, ["-c 3"]),
+        ({"gpu_settings_ecc": False}, ["-e 0"]),
+        ({"gpu_settings_mig": True}, ["-mig 1"]),
+        ({"gpu_settings_mig": False, "gpu_settings_power_limit": 300, "gpu_settings_clocks": {"graphics": 1410}},
+         ["-mig 0", "-pl 300", "-lgc 1410,1410"]),
+    ],
+)  # fmt: skip
+def test_what_is_named_is_given_to_the_card(variables: dict[str, Any], calls: list[str]) -> None:
+    assert script(plan(gpu(0), **variables)) == calls
+
+
+def test_a_limit_and_a_compute_mode_are_taken_back_and_the_cards_own_modes_are_not() -> None:
+    planned = plan(gpu(0), gpu_settings_power_limit=300, gpu_settings_compute_mode="prohibited",
+                   gpu_settings_ecc=False, gpu_settings_mig=True)  # fmt: skip
+    text_of = str({file.path: file.text for file in planned.files}[SCRIPT])
+    reset = text_of.partition("reset)\n")[2].partition(";;")[0]
+    assert [line.split()[3:] for line in reset.splitlines() if "apply" in line] == [
+        ["-c", "0"],
+        ["-pl", "400"],
+    ]
+
+
+def test_other_values_first_have_the_unit_take_back_the_old_ones() -> None:
+    running = {"units": said(f"{DAEMON}\n\n{unit(CLOCKS_UNIT, 'active', 'enabled')}\n")}
+    first = plan(items=running, gpu_settings_power_limit=300)
+    text_of = {file.path: file.text for file in first.files}[SCRIPT]
+    items = {**running, f"file:{SCRIPT}": text(str(text_of))}
+    assert plan(items=items, gpu_settings_power_limit=300).stop_first == ()
+    assert plan(items=items, gpu_settings_power_limit=250).stop_first == (CLOCKS_UNIT,)
+    assert first.stop_first == ()
+
+
+@pytest.mark.parametrize(
+    ("card", "variables", "variable", "wrong", "waits"),
+    [
+        ({}, {"gpu_settings_power_limit": 300}, "gpu_settings_power_limit", 1, 0),
+        ({"power": Power(60.0, 300.0, 400.0, 100.0, 400.0)}, {"gpu_settings_power_limit": 300}, "gpu_settings_power_limit", 0, 0),
+        ({"compute_mode": "Exclusive_Process"}, {"gpu_settings_compute_mode": "exclusive_process"}, "gpu_settings_compute_mode", 0, 0),
+        ({"ecc": Ecc(Mode(True, False), *(NOT_TOLD,) * 5)}, {"gpu_settings_ecc": False}, "gpu_settings_ecc", 0, 1),
+        ({"mig": Mig(Mode(True, True), ())}, {"gpu_settings_mig": True}, "gpu_settings_mig", 0, 0),
+        ({"mig": Mig(Mode(False, True), ())}, {"gpu_settings_mig": True}, "gpu_settings_mig", 0, 1),
+        ({"mig": Mig(Mode(False, True), ())}, {"gpu_settings_mig": False}, "gpu_settings_mig", 1, 0),
+    ],
+)  # fmt: skip
+def test_what_the_card_says_is_read_back(
+    card: dict[str, Any], variables: dict[str, Any], variable: str, wrong: int, waits: int
+) -> None:
+    given = plan(gpu(0, **card), **variables).named[0][variable]
+    assert (len(given.wrong), len(given.waits)) == (wrong, waits)
+
+
+def test_a_card_that_has_no_such_thing_is_an_answer_and_no_unit() -> None:
+    none = Unsupported("N/A", "nvidia-smi.query")
+    card = gpu(
+        0,
+        mig=Mig(Mode(none, none), ()),
+        ecc=Ecc(Mode(none, none), *(NOT_TOLD,) * 5),
+        power=Power(*(none,) * 5),
+    )
+    planned = plan(card, gpu_settings_mig=True, gpu_settings_ecc=True, gpu_settings_power_limit=300)
+    assert planned.refused is None
+    assert all("not supported on this card" in given.unsupported[0] for given in planned.named[0].values())
+    assert all(file.text is None for file in planned.files)
+
+
+@pytest.mark.parametrize(
+    ("variables", "says"),
+    [
+        ({"gpu_settings_power_limit": 50}, "takes a power limit of 100 to 400 W, and not 50"),
+        ({"gpu_settings_power_limit": -1}, "is a number of W"),
+        ({"gpu_settings_power_limit": True}, "is a number of W"),
+        ({"gpu_settings_compute_mode": "exclusive"}, "it can be default, prohibited, exclusive_process"),
+        ({"gpu_settings_ecc": "on"}, "it is true, false, or not set"),
+        (
+            {"gpu_settings_mig": True, "gpu_settings_persistence": False},
+            "gpu_settings_mig: the unit that gives",
+        ),
+    ],
+)
+def test_a_value_that_cannot_be_given_is_refused(variables: dict[str, Any], says: str) -> None:
+    assert says in str(plan(gpu(0), **variables).refused)

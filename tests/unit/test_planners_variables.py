@@ -45,6 +45,10 @@ CHANGES: dict[str, list[Any]] = {
     "nvidia_driver_modules": ["open"],
     "gpu_settings_persistence": [False],
     "gpu_settings_clocks": ["none", "max", "base", {"graphics": 1200}, {"graphics": 1, "memory": 1}],
+    "gpu_settings_power_limit": [100],
+    "gpu_settings_compute_mode": ["exclusive_process"],
+    "gpu_settings_ecc": [False],
+    "gpu_settings_mig": [True],
     "nccl_interface": ["eth9"],
     "nccl_variables": [{"NCCL_IB_TIMEOUT": 22}, {"NCCL_SOCKET_IFNAME": "=host1"}, {"NCCL_NO_SUCH_THING": 1}],
 }
@@ -84,8 +88,9 @@ OURS = [name for name, variable in declared().items() if variable.role in ROLES]
 SAME = {
     ("debian12-a100-converged", "nvidia_driver_branch", 535), ("debian12-a100-converged", "gpu_settings_clocks", "max"),
     ("debian13-t4-converged", "nvidia_driver_version", "550.163.01"), ("debian13-t4-converged", "gpu_settings_clocks", "base"),
+    ("debian13-t4-converged", "gpu_settings_mig", True),
 }  # fmt: skip
-"""Values that the host has already: nothing is to be planned for these."""
+"""Values that the host has already, or that its card cannot be given: nothing is to be planned for these."""
 TRIED = [(host, name, value) for host in CHOSEN for name in OURS for value in CHANGES.get(name, [])]
 
 

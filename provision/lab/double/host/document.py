@@ -33,7 +33,7 @@ def gpu_document(gpu: Gpu) -> list[Node]:
     card, board = gpu.card, gpu.card["board"]
     geforce = card["brand"] == "GeForce"
     inforom = [text if text is not None else NA for text in board["inforom"]]
-    mig = "Disabled" if gpu.can("mig") else NA
+    mig, ecc = _both(gpu.mig_mode()), _both(gpu.ecc_mode())
     # The DTD of 535.261 has what a capture of 535.54 lacks.
     late_535 = b >= 550 or (b == 535 and int(gpu.version.split(".")[1]) >= 261)
     nodes: list[Node] = [("product_name", gpu.product), ("product_brand", card["brand"])]
@@ -43,7 +43,7 @@ def gpu_document(gpu: Gpu) -> list[Node]:
     nodes += [("display_active", "Disabled"), ("persistence_mode", _enabled(gpu.persistence))]
     nodes += only_if(b >= 535, ("addressing_mode", "HMM" if gpu.state["loaded"]["open"] else "None"))
     nodes += (
-        [("mig_mode", [("current_mig", mig), ("pending_mig", mig)]), ("mig_devices", "None")]
+        [("mig_mode", [("current_mig", mig[0]), ("pending_mig", mig[1])]), ("mig_devices", "None")]
         if b >= 450
         else []
     )
@@ -111,15 +111,14 @@ def gpu_document(gpu: Gpu) -> list[Node]:
     nodes += [("performance_state", "P8" if geforce else "P0"), *throttle_section(gpu)]
     nodes += only_if(late_535, ("sparse_operation_mode", NA))
     nodes += memory_section(gpu)
-    nodes += [("compute_mode", "Default"), ("utilization", utilization_section(gpu))]
+    nodes += [("compute_mode", gpu.compute_mode()), ("utilization", utilization_section(gpu))]
     for stats in ("encoder_stats", "fbc_stats"):
         nodes += [(stats, [("session_count", "0"), ("average_fps", "0"), ("average_latency", "0")])]
     nodes += only_if(
         b >= 570, ("dram_encryption_mode", [("current_dram_encryption", NA), ("pending_dram_encryption", NA)])
     )
-    ecc = "Enabled" if card["ecc"] else NA
     nodes += [
-        ("ecc_mode", [("current_ecc", ecc), ("pending_ecc", ecc)]),
+        ("ecc_mode", [("current_ecc", ecc[0]), ("pending_ecc", ecc[1])]),
         ("ecc_errors", ecc_section(gpu)),
         ("retired_pages", retired_section(gpu)),
     ]
@@ -136,6 +135,11 @@ def gpu_document(gpu: Gpu) -> list[Node]:
 
 def _enabled(on: bool) -> str:
     return "Enabled" if on else "Disabled"
+
+
+def _both(mode: tuple[bool, bool] | None) -> tuple[str, str]:
+    """A mode now and after the next reset or reboot."""
+    return (NA, NA) if mode is None else (_enabled(mode[0]), _enabled(mode[1]))
 
 
 LOST_READINGS = frozenset(

@@ -49,6 +49,10 @@ ECC_PLACES = (
 )
 
 
+def _mode(mode: tuple[bool, bool] | None, which: int) -> Value:
+    return None if mode is None else "Enabled" if mode[which] else "Disabled"
+
+
 def _ecc(kind: str, where: str) -> Callable[[Gpu], Value]:
     word = "uncorrectable" if kind == "uncorrected" else "correctable"
 
@@ -127,10 +131,10 @@ def known_fields(branch: int) -> dict[str, Field]:
         "memory.reserved": ("MiB", lambda gpu: memory(gpu)["reserved"]),
         "memory.used": ("MiB", lambda gpu: memory(gpu)["used"]),
         "memory.free": ("MiB", lambda gpu: memory(gpu)["free"]),
-        "compute_mode": ("", _same("Default")),
+        "compute_mode": ("", lambda gpu: gpu.compute_mode()),
         "compute_cap": ("", lambda gpu: gpu.card["compute_capability"]),
-        "ecc.mode.current": ("", lambda gpu: "Enabled" if gpu.card["ecc"] else None),
-        "ecc.mode.pending": ("", lambda gpu: "Enabled" if gpu.card["ecc"] else None),
+        "ecc.mode.current": ("", lambda gpu: _mode(gpu.ecc_mode(), 0)),
+        "ecc.mode.pending": ("", lambda gpu: _mode(gpu.ecc_mode(), 1)),
         "retired_pages.single_bit_ecc.count": ("", lambda gpu: 0 if gpu.card.get("retired_pages") else None),
         "retired_pages.double_bit.count": ("", lambda gpu: 0 if gpu.card.get("retired_pages") else None),
         "retired_pages.pending": ("", lambda gpu: "No" if gpu.card.get("retired_pages") else None),
@@ -145,8 +149,8 @@ def known_fields(branch: int) -> dict[str, Field]:
         "power.default_limit": ("W", _limits("default")),
         "power.min_limit": ("W", _limits("min")),
         "power.max_limit": ("W", _limits("max")),
-        "mig.mode.current": ("", lambda gpu: "Disabled" if gpu.can("mig") else None),
-        "mig.mode.pending": ("", lambda gpu: "Disabled" if gpu.can("mig") else None),
+        "mig.mode.current": ("", lambda gpu: _mode(gpu.mig_mode(), 0)),
+        "mig.mode.pending": ("", lambda gpu: _mode(gpu.mig_mode(), 1)),
         "gsp.mode.current": ("", lambda gpu: "Enabled" if gpu.state["loaded"]["open"] else "Disabled"),
         "gsp.mode.default": ("", lambda gpu: "Enabled" if gpu.state["loaded"]["open"] else "Disabled"),
         "fabric.state": ("", lambda gpu: gpu.fabric()[0] if gpu.fabric()[0] != NA else None),

@@ -178,6 +178,35 @@ class Gpu:
     def power_limit(self) -> float:
         return float(self.state["power"].get(self.key, self.card["power"]["default"]))
 
+    def ecc_mode(self) -> tuple[bool, bool] | None:
+        """(current, pending); None for a card without ECC. What is set counts from the next load on."""
+        if not self.card["ecc"]:
+            return None
+        loaded = self.state["loaded"].get("inforom", {}).get(self.key, {})
+        return loaded.get("ecc", True), self.world.inforom().get(self.key, {}).get("ecc", True)
+
+    @property
+    def keeps_mig(self) -> bool:
+        """Ampere cards keep the mode over a reboot and take it after a reset; newer ones take it at once and
+        lose it (NVIDIA MIG User Guide, "Enable MIG Mode").
+        """
+        return bool(self.card["architecture"] == "Ampere")
+
+    def mig_mode(self) -> tuple[bool, bool] | None:
+        """(current, pending); None for a card that cannot be sliced."""
+        if not self.can("mig"):
+            return None
+        now = self.state["mig"].get(self.key)
+        if now is None:
+            loaded = self.state["loaded"].get("inforom", {}).get(self.key, {})
+            now = self.keeps_mig and loaded.get("mig", False)
+        later = self.world.inforom().get(self.key, {}).get("mig", False) if self.keeps_mig else now
+        return bool(now), bool(later)
+
+    def compute_mode(self) -> str:
+        """As nvidia-smi prints it."""
+        return str(self.state["compute"].get(self.key, "Default"))
+
     def fabric(self) -> tuple[str, str]:
         """(state, status) of GPUs that a fabric manager has to bring up; it is on boards with NVSwitches from
         Hopper on.

@@ -122,8 +122,9 @@ def load(world: World, name: str, parameters: dict[str, str] | None = None) -> N
                 "modules": ["nvidia"],
                 "parameters": parameters or {},
                 "gpus": driven,
+                "inforom": world.inforom(),
             }
-            state.update(persistence={}, clocks={}, power={}, daemon=None)
+            state.update(persistence={}, clocks={}, power={}, compute={}, mig={}, daemon=None)
         shown.show(world, state["loaded"])
 
 
@@ -193,7 +194,7 @@ def unload(world: World, name: str) -> None:
             raise LoadError("ERROR: Module nvidia is in use")
         loaded["modules"] = others
         if not others:
-            state.update(loaded=None, persistence={}, clocks={}, power={})
+            state.update(loaded=None, persistence={}, clocks={}, power={}, compute={}, mig={})
             for gpu in world.gpus():
                 pci.bind(world, gpu["address"], None)
         shown.show(world, state["loaded"])

@@ -9,20 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from .gpu import DEPRECATED as GONE
 from .gpu import Gpu
+from .modes import Failed, Warned, compute, ecc, mig
 from .nvml import DEPRECATED, INVALID, NO_PERMISSION, NOT_SUPPORTED, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-class Warned(Exception):
-    """Not to be had on this GPU, which nvidia-smi takes for a warning."""
-
-
-class Failed(Exception):
-    def __init__(self, text: str, code: int) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 def change(gpus: list[Gpu], option: str, value: str, *, strict: bool) -> tuple[str, int]:
@@ -202,4 +193,7 @@ ACTIONS: dict[str, Callable[[Gpu, dict[str, Any], str], str]] = {
     "-lmc": _lock_memory,
     "-rmc": _reset("memory", "Memory"),
     "-pl": _power,
+    "-c": compute,
+    "-e": ecc,
+    "-mig": mig,
 }

@@ -28,6 +28,9 @@ LONG = {
     "--lock-memory-clocks": "-lmc",
     "--reset-memory-clocks": "-rmc",
     "--power-limit": "-pl",
+    "--compute-mode": "-c",
+    "--ecc-config": "-e",
+    "--multi-instance-gpu": "-mig",
     "--error-on-warning": "-eow",
     "--mode": "--mode",
     "--query-gpu": "--query-gpu",
@@ -45,13 +48,16 @@ TAKES_VALUE = {
     "-lgc",
     "-lmc",
     "-pl",
+    "-c",
+    "-e",
+    "-mig",
     "--mode",
     "--query-gpu",
     "--format",
     "--query-supported-clocks",
     "--query-compute-apps",
 }
-CHANGES = {"-pm", "-ac", "-rac", "-lgc", "-rgc", "-lmc", "-rmc", "-pl"}
+CHANGES = {"-pm", "-ac", "-rac", "-lgc", "-rgc", "-lmc", "-rmc", "-pl", "-c", "-e", "-mig"}
 PLAIN = {"-h", "-L", "-q", "-x", "-rac", "-rgc", "-rmc", "-eow", "--version"}
 
 
@@ -202,6 +208,9 @@ nvidia-smi [OPTION1 [ARG1]] [OPTION2 [ARG2]] ...
     -lgc  --lock-gpu-clocks=              min,max in MHz; -rgc resets
     -lmc  --lock-memory-clocks=           min,max in MHz; -rmc resets
     -pl   --power-limit=                  in W
+    -c    --compute-mode=                 0/DEFAULT, 2/PROHIBITED, 3/EXCLUSIVE_PROCESS
+    -e    --ecc-config=                   0/DISABLED, 1/ENABLED, from the next reboot on
+    -mig  --multi-instance-gpu=           0/DISABLED, 1/ENABLED
     -eow  --error-on-warning              Return a non-zero error for warnings.
     topo -m                               How GPUs and NICs are joined.
     nvlink -s                             State of the NVLinks.

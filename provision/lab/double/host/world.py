@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MARK = "GPU double, not real hardware"
+FORGOTTEN = ("clocks", "power", "compute")
 LIBRARY_DIRS = ("usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib")
 
 FAULTS = {
@@ -74,18 +75,29 @@ class World:
         return card
 
     def state(self) -> dict[str, Any]:
-        """What lasts till reboot: `loaded` (the module), `persistence`, `clocks` and `power`, the last three
-        by GPU.
+        """What lasts till reboot: `loaded` (the module), and by GPU `persistence`, `clocks`, `power`,
+        `compute` and `mig` (the mode of cards that do not keep it).
         """
-        state: dict[str, Any] = {"loaded": None, "daemon": None, "persistence": {}, "clocks": {}, "power": {}}
+        state: dict[str, Any] = {"loaded": None, "daemon": None, "mig": {}}
+        state.update({name: {} for name in ("persistence", *FORGOTTEN)})
         state.update(_read(self.run / "state.json"))
         if state["daemon"] and not self._runs(state["daemon"]):
             state.update(daemon=None, persistence={})
         kept = {key for key, on in state["persistence"].items() if on}
-        for name in ("clocks", "power"):
+        for name in FORGOTTEN:
             # The driver forgets a GPU's settings when its last user goes and nothing holds it open.
             state[name] = {key: value for key, value in state[name].items() if key in kept}
         return state
+
+    def inforom(self) -> dict[str, dict[str, bool]]:
+        """What cards keep over a reboot, by GPU: the modes `ecc` and `mig` that were set last."""
+        return _read(self.kept / "inforom.json")
+
+    def keep(self, gpu: str, mode: str, on: bool) -> None:
+        """Have a card keep a mode. One at a time, below changing()."""
+        kept = self.inforom()
+        kept.setdefault(gpu, {})[mode] = on
+        write(self.kept / "inforom.json", json.dumps(kept))
 
     @contextlib.contextmanager
     def changing(self) -> Iterator[dict[str, Any]]:
