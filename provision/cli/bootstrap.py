@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 @click.option(
     "--resume", is_flag=True, help="Go on with the last bootstrap; hosts that it finished are left alone."
 )
+@click.option("--canary", is_flag=True, help="One host goes the whole way before the others begin.")
 @click.option(
     "--reboot",
     type=click.Choice(["never", "allow"]),
@@ -37,12 +38,19 @@ if TYPE_CHECKING:
 @password_option
 @host_options
 def bootstrap(
-    hosts: tuple[str, ...], yes: bool, resume: bool, reboot: str, form: str, options: HostOptions
+    hosts: tuple[str, ...],
+    yes: bool,
+    resume: bool,
+    canary: bool,
+    reboot: str,
+    form: str,
+    options: HostOptions,
 ) -> int:
     """Take hosts from an address to proven GPU servers.
 
     Each host is recorded and judged; the plan is shown and has to be agreed to; its roles are run; then the
-    host is recorded again and its behaviour is proven from outside.
+    host is recorded again and its behaviour is proven from outside. Of several hosts one goes first with what
+    could cut the line, and if it has to be put back there, the others are not begun.
     """
     from provision.report import documents, exits
     from provision.report.progress import progress
@@ -58,7 +66,7 @@ def bootstrap(
 
     managed = resolve_hosts(hosts, options)
     if resume:
-        managed = _unfinished(managed, RunDirectory.last(COMMAND))
+        managed = _unfinished(managed, COMMAND)
         if not managed:
             click.echo(
                 "all of these hosts were finished by the last bootstrap; nothing is left to do", err=True
@@ -74,6 +82,7 @@ def bootstrap(
             resume=resume_command(options),
             forks=options.forks,
             may_reboot=reboot == "allow",
+            canary=canary,
         )
         with writing(None) as stream:
             if form == "json":
@@ -102,10 +111,14 @@ def _agreed(travellers: Sequence[Traveller], yes: bool) -> bool:
     return agreed(f"Change {', '.join(going)} as shown?", yes=yes)
 
 
-def _unfinished(managed: Sequence[Managed], last: object) -> tuple[Managed, ...]:
-    from provision.runs.directory import RunDirectory
+def _unfinished(managed: Sequence[Managed], command: str) -> tuple[Managed, ...]:
+    """Hosts that their last run of this command did not finish. Raises Usage where one was in no run."""
+    from provision.runs.directory import last_states
 
-    if not isinstance(last, RunDirectory):
-        raise Usage("there is no earlier bootstrap to resume", do="run it without --resume")
-    states = last.states()
-    return tuple(host for host in managed if states.get(host.name) != "done")
+    states = last_states(command, (host.name for host in managed))
+    if new := [host.name for host in managed if host.name not in states]:
+        raise Usage(
+            f"there is nothing to resume: no earlier {command} had {', '.join(new)}",
+            do="run it without --resume, or name the hosts as they were named then",
+        )
+    return tuple(host for host in managed if states[host.name] != "done")

@@ -49,7 +49,7 @@ class HostResult:
     """One host after a converge.
 
     `role` and `task` name the step in which it ended where it did not end well. `seconds` is the
-    time from its first task to its last result.
+    time from its first task to its last result, or to the end of the run that left it in a task.
     """
 
     host: str
@@ -165,11 +165,16 @@ class Fold:
         if event.status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE) and not event.ignored:
             host.trouble = event
 
-    def result(self, names: Mapping[str, str], *, interrupted: bool, seconds: float) -> ConvergeResult:
-        """`names` leads from the names in events to the hosts' own.
+    def result(
+        self, names: Mapping[str, str], *, interrupted: bool, seconds: float, now: float
+    ) -> ConvergeResult:
+        """`names` leads from the names in events to the hosts' own; `now` is in seconds since the epoch.
 
         A host of which no end is known counts as interrupted.
         """
+        for host in self._hosts.values():
+            if host.in_flight is not None and not self._ended:
+                host.last = max(host.last, now)
         return ConvergeResult(
             hosts={names[key]: self._host_result(key, names[key], host) for key, host in self._hosts.items()},
             interrupted=interrupted,

@@ -100,7 +100,8 @@ def converge(
         code = process.follow(read)
     if not fold.began and not process.stopped:
         raise Failure(f"Ansible did not start: {_reason(run_dir / 'ansible.log')} (exit code {code})")
-    return fold.result(names, interrupted=process.stopped, seconds=time.monotonic() - began)
+    seconds = time.monotonic() - began
+    return fold.result(names, interrupted=process.stopped, seconds=seconds, now=time.time())
 
 
 def _argv(

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from provision.converge import Outcome
-from provision.converge.reboot import reboot
-from provision.errors import Failure, Unreached
+from provision.errors import Failure
 from provision.report import documents
 from provision.report.model import Run
 
-from .arriving import look_at, travellers_of
-from .converging import run_pass
-from .directory import RunDirectory, file_name
+from .arriving import travellers_of
 from .fleet import Fleet
-from .planning import make_plan, plan_all
+from .order import hold_back, stops
+from .passes import Passes
+from .planning import plan_all
 from .proving import prove
 
 if TYPE_CHECKING:
@@ -25,11 +23,10 @@ if TYPE_CHECKING:
 
     from provision.report.progress import Progress
 
+    from .directory import RunDirectory
     from .host import Traveller
     from .managed import Managed
 
-# Each pass ends the ignorance of one layer (driver, then what only a driver can tell); more are a circle.
-MOST_PASSES = 4
 COMMAND = "bootstrap"
 
 
@@ -54,11 +51,13 @@ def bootstrap(
     resume: Callable[[str], str],
     forks: int = 20,
     may_reboot: bool = False,
+    canary: bool = False,
 ) -> Run:
     """Take hosts from an address to proven GPU servers. What went wrong on a host is in its result.
 
-    `resume` gives the command by which a person goes on with a host that is left half-way.
-    Raises Declined where the plan was not agreed to, and Usage where nobody was there to ask.
+    `canary`: one host goes the whole way before the others begin. What can cut the line is tried on one
+    host first in any case. `resume` gives the command by which a person goes on with a host that is left
+    half-way. Raises Declined where the plan was not agreed to, and Usage where nobody was there to ask.
     """
     began, taken = time.monotonic(), datetime.now(UTC)
     travellers = travellers_of((host.name for host in hosts), resume)
@@ -71,9 +70,7 @@ def bootstrap(
                 raise Declined("nothing was done")
             planned = {t.name: (*t.plan.roles, *t.plan.later) for t in travellers.values() if t.plan}
             with progress(planned) as shown:
-                interrupted = not flow.converge_all(shown)
-                if not interrupted:
-                    flow.prove_all(shown)
+                interrupted = not flow.run_all(shown, canary=canary)
         except KeyboardInterrupt:
             interrupted = True
         finally:
@@ -103,104 +100,47 @@ class _Flow:
         may_reboot: bool,
     ) -> None:
         self._fleet, self._travellers, self._directory = fleet, travellers, directory
-        self._forks, self._may_reboot = forks, may_reboot
+        self._forks = forks
+        self._passes = Passes(fleet, travellers, directory, forks=forks, may_reboot=may_reboot)
 
     def plan_all(self, consent: Consent) -> None:
         """Connect, record, judge and plan every host."""
         plan_all(self._fleet, self._travellers, consent.host_key, to_change=True)
-        self._keep_recordings(self._travellers.values(), "before")
+        self._passes.keep_recordings(self._travellers.values(), "before")
         plans = [t.plan.as_dict() for t in self._travellers.values() if t.plan]
         self._directory.write("plan.json", {"plans": plans})
         self.save_states()
 
-    def converge_all(self, progress: Progress) -> bool:
-        """Passes until no host has anything left to run. False where the run was interrupted."""
-        for number in range(1, MOST_PASSES + 1):
-            going = [t for t in self._travellers.values() if t.goes_on]
-            if not going:
-                return True
-            for traveller in going:
-                traveller.planned += traveller.plan.roles if traveller.plan else ()
-            result = run_pass(
-                self._fleet, going, self._directory.path, forks=self._forks, on_event=progress.on_event
-            )
-            for traveller in going:
-                traveller.passes.append(result.hosts[traveller.name])
-            self.save_states()
-            if result.interrupted:
-                for traveller in going:
-                    traveller.look = None  # what was seen before may not hold any more
+    def run_all(self, progress: Progress, *, canary: bool) -> bool:
+        """Converge and prove every host. False where the run was interrupted.
+
+        With `canary` one host goes the whole way, proofs included, before the others begin.
+        """
+        going = [t for t in self._travellers.values() if t.goes_on]
+        if canary and len(going) > 1:
+            first, *others = going
+            progress.say(f"{first.name} goes first; the other hosts wait for it")
+            if not self._passes.converge([first], progress):
                 return False
-            self._after_pass(going, number, progress)
-        for traveller in self._travellers.values():
-            if traveller.goes_on:
-                traveller.failure = Failure(
-                    f"still not as planned after {MOST_PASSES} passes", host=traveller.name
-                )
+            self._prove([first], progress)
+            if stops(first, first=True):
+                hold_back(others, first)
+        if not self._passes.converge(tuple(self._travellers.values()), progress):
+            return False
+        self._prove(self._travellers.values(), progress)
         return True
 
-    def _after_pass(self, going: Sequence[Traveller], number: int, progress: Progress) -> None:
-        self._look_at(going, f"after-{number}", progress)
-        for traveller in going:
-            result = traveller.passes[-1]
-            if result.outcome is not Outcome.DONE:
-                where = f"{result.role}: {result.task}: " if result.role else ""
-                kind = Unreached if result.outcome is Outcome.UNREACHABLE else Failure
-                traveller.failure = kind(f"{where}{result.message}", host=traveller.name)
-                continue
-            if traveller.failure is None:
-                self._judge_result(traveller, progress)
-
-    def _judge_result(self, traveller: Traveller, progress: Progress) -> None:
-        """What the pass left: done, a next pass, a reboot, or a role that did not do its work."""
-        if (waits := traveller.waits_for_reboot()) and self._may_reboot and not traveller.local:
-            self._reboot(traveller, progress)
-            if traveller.failure:
-                return
-            waits = ""
-        if waits:
-            traveller.reboot = waits
-        elif left := traveller.left_failing():
-            traveller.failure = Failure(
-                f"the roles ran and left this failing: {'; '.join(left)}", host=traveller.name
-            )
-        else:
-            make_plan(traveller)
-
-    def _reboot(self, traveller: Traveller, progress: Progress) -> None:
-        line = self._fleet.lines[traveller.name]
-        progress.step(traveller.name, "reboot", "waiting for another boot to answer")
-        try:
-            reboot(line.target, sudo_password=line.managed.secrets.sudo)
-            line.again()
-        except Failure as e:
-            traveller.failure = e
-            return
-        self._look_at([traveller], "after-reboot", progress)
-
-    def _look_at(self, travellers: Sequence[Traveller], when: str, progress: Progress) -> None:
-        for traveller in travellers:
-            progress.step(traveller.name, "recording")
-        look_at(self._fleet, travellers)
-        self._keep_recordings(travellers, when)
-
-    def _keep_recordings(self, travellers: Iterable[Traveller], when: str) -> None:
-        for t in travellers:
-            if t.look:
-                self._directory.write(
-                    f"recordings/{file_name(t.name)}.{when}.json", t.look.recording.as_dict()
-                )
-
-    def prove_all(self, progress: Progress) -> None:
-        """Verify the hosts that came to a good end."""
-        proven = [t for t in self._travellers.values() if t.look and t.failure is None and not t.reboot]
+    def _prove(self, travellers: Iterable[Traveller], progress: Progress) -> None:
+        """Verify the hosts that came to a good end, those that were verified already left out."""
+        here = [t for t in travellers if not t.checks]
+        proven = [t for t in here if t.look and t.failure is None and not t.reboot]
         prove(self._fleet, proven, self._directory.path, progress=progress, forks=self._forks)
-        tried = {t.name for t in proven} | {t.name for t in self._travellers.values() if t.passes}
-        for traveller in self._travellers.values():
+        for traveller in here:
+            if traveller not in proven and not traveller.passes:
+                continue
             done = traveller.finished()
-            if traveller.name in tried:
-                said = done.passes and done.passes[-1].message  # it was shown when the task failed
-                progress.end(traveller.name, done.state, "" if said else done.trouble or done.reboot)
+            said = done.passes and done.passes[-1].message  # it was shown when the task failed
+            progress.end(traveller.name, done.state, "" if said else done.trouble or done.reboot)
 
     def save_states(self) -> None:
-        self._directory.write_states({t.name: t.state for t in self._travellers.values()})
+        self._passes.save_states()

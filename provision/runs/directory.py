@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from platformdirs import user_state_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
@@ -37,24 +37,31 @@ class RunDirectory:
         raise AssertionError("the candidates do not end")
 
     @classmethod
-    def last(cls, command: str) -> RunDirectory | None:
-        """The newest run of this command that got as far as naming its hosts' states."""
-        found = sorted(_runs().glob(f"*-{command}*/{STATE_FILE}")) if _runs().is_dir() else []
-        return cls(found[-1].parent) if found else None
+    def newest_first(cls, command: str) -> Iterator[RunDirectory]:
+        """The runs of this command that got as far as naming their hosts' states."""
+        found = _runs().glob(f"*-{command}*/{STATE_FILE}") if _runs().is_dir() else ()
+        return (
+            cls(file.parent)
+            for file in sorted(found, key=lambda file: _order(file.parent.name), reverse=True)
+        )
 
     @property
     def states_file(self) -> Path:
         return self.path / STATE_FILE
 
     def write(self, name: str, document: Mapping[str, Any]) -> None:
-        """A JSON file, whole or not at all."""
+        """A JSON file, whole or not at all: where it cannot be written, nothing of it stays."""
         file = self.path / name
         file.parent.mkdir(mode=0o700, exist_ok=True)
         fresh = file.with_suffix(".new")
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            json.dump(document, out, indent=1)
-        fresh.replace(file)
+        try:
+            descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+                json.dump(document, out, indent=1)
+            fresh.replace(file)
+        except BaseException:
+            fresh.unlink(missing_ok=True)
+            raise
 
     def states(self) -> Mapping[str, str]:
         """Each host's state as this run last knew it."""
@@ -72,6 +79,31 @@ def _candidates(stem: str) -> Iterator[str]:
     while True:
         yield f"{stem}-{number}"
         number += 1
+
+
+def last_states(command: str, hosts: Iterable[str]) -> Mapping[str, str]:
+    """The state that the newest run which had a host left it in; a host that none had is missing.
+
+    A run whose file cannot be read is passed over: an older one still says something.
+    """
+    wanted, found = set(hosts), dict[str, str]()
+    for run in RunDirectory.newest_first(command):
+        if not wanted:
+            break
+        try:
+            states = run.states()
+        except (OSError, ValueError, KeyError):
+            continue
+        known = wanted.intersection(states)
+        found |= {host: states[host] for host in known}
+        wanted -= known
+    return found
+
+
+def _order(name: str) -> tuple[str, int]:
+    """Runs of one second are numbered from the second on: `…-bootstrap`, `…-bootstrap-2`, … `-10`."""
+    stem, _, number = name.rpartition("-")
+    return (stem, int(number)) if number.isdigit() else (name, 1)
 
 
 def _runs() -> Path:

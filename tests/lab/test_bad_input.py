@@ -65,8 +65,9 @@ class Desk:
     """Command lines of all processes that were seen while `watched` was on."""
 
     def start(self, *words: str, fds: tuple[int, ...] = ()) -> subprocess.Popen[str]:
+        kept = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
         env = {
-            "PATH": os.environ["PATH"],
+            **kept,
             "HOME": str(self.folder),
             "XDG_STATE_HOME": str(self.folder / "state"),
         }

@@ -134,3 +134,10 @@ def test_a_home_that_takes_no_run_directory(tmp_path: Path) -> None:
         "bootstrap", "127.0.0.1:1", "--yes", env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "file")}
     )
     assert_one_message(done, 1, f"{tmp_path / 'file'}")
+
+
+def test_a_host_that_was_in_no_run_is_not_resumed(tmp_path: Path) -> None:
+    env = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+    done = run("bootstrap", "root@192.0.2.1", "--resume", "--yes", env=env)
+    assert_one_message(done, 2, "no earlier bootstrap had root@192.0.2.1")
+    assert not list(tmp_path.rglob("state.json"))

@@ -126,7 +126,7 @@ def folded(*events: Event, interrupted: bool = False) -> HostResult:
     fold = Fold({"h": ("nvidia_driver", "nccl")})
     for event in events:
         fold.add(event)
-    return fold.result({"h": "root@h"}, interrupted=interrupted, seconds=3).hosts["root@h"]
+    return fold.result({"h": "root@h"}, interrupted=interrupted, seconds=3, now=61.0).hosts["root@h"]
 
 
 OK, CHANGED, FAILED = TaskStatus.OK, TaskStatus.CHANGED, TaskStatus.FAILED
@@ -210,8 +210,10 @@ def test_an_interrupted_host_names_where_it_was() -> None:
     assert running.outcome is Outcome.INTERRUPTED
     assert running.message == "stopped while this ran: nvidia_driver: Build the module"
     assert running.state is State.PARTIAL
+    assert running.seconds == 60.0, "the task's own time counts, though no result came"
     between = folded(task("nccl", "a"), ended("nccl", "a", CHANGED), interrupted=True)
     assert between.message == "stopped after: nccl: a"
+    assert between.seconds == 1.0
     assert (folded(interrupted=True).state, folded(interrupted=True).message) == (
         State.UNTOUCHED,
         "stopped before its first task",
@@ -229,4 +231,4 @@ def test_roles_that_are_not_planned_for_a_host_leave_no_trace() -> None:
 def test_diffs_are_gathered_for_each_host() -> None:
     fold = Fold({"h": ("nccl",)})
     fold.add(Event(Kind.DIFF, 1.0, "h", "nccl", "Write", message="+a\n"))
-    assert fold.result({"h": "h"}, interrupted=False, seconds=1).diffs == {"h": "Write\n+a\n"}
+    assert fold.result({"h": "h"}, interrupted=False, seconds=1, now=2.0).diffs == {"h": "Write\n+a\n"}
