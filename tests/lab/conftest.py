@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from archive.served import served
 
 from provision import lab
+from provision.lab import network
+from provision.lab.place import place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
+
+    from archive.served import Archive
 
     from provision.lab import LabHost
+
+KEPT = Path(__file__).parents[2] / ".cache/archive"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,11 +59,19 @@ def lab_host(lab_up: Callable[..., LabHost]) -> LabHost:
     return lab_up()
 
 
+@pytest.fixture(scope="session")
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Archive]:
+    """NVIDIA's and Ubuntu's repositories, served on the address by which lab hosts know this machine."""
+    network.up(place())
+    address = network.address(place(), 1)
+    with served(tmp_path_factory.mktemp("archive"), address, KEPT) as running:
+        yield running
+
+
 @pytest.fixture
 def own_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Another lab beside the machine's, to be taken down whole. It borrows the machine's base roots."""
     from provision.lab import base
-    from provision.lab.place import place
     from provision.lab.sources import RELEASES
 
     roots = [base.ensure(place(), release) for release in RELEASES]
