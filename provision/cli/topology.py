@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from provision.errors import Failure, Usage
+from provision.facts import cpu_list, system
 from provision.facts import topology as facts
 from provision.facts.known import Unknown
+from provision.planners import bindings
+from provision.report import bindings as forms
 
 from .options import HostOptions, host_options
 
 if TYPE_CHECKING:
+    from provision.facts.system import Cpu
     from provision.recording.model import Recording
 
 SCHEMA = "gpu-provision/topology/1"
@@ -24,11 +28,18 @@ _NOT_JUDGED = 3
 @click.command()
 @click.argument("host", required=False)
 @click.option("--recording", "file", metavar="FILE", help="Read a saved recording in place of a host.")
+@click.option("--bindings", "bound", is_flag=True, help="CPUs, memory and NICs of each GPU, for launchers.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @host_options
 @click.pass_context
 def topology(
-    ctx: click.Context, /, host: str | None, file: str | None, as_json: bool, options: HostOptions
+    ctx: click.Context,
+    /,
+    host: str | None,
+    file: str | None,
+    bound: bool,
+    as_json: bool,
+    options: HostOptions,
 ) -> None:
     """Show what lies between each two GPUs and NICs of a host.
 
@@ -36,26 +47,36 @@ def topology(
     """
     if (host is None) == (file is None):
         raise Usage("give one HOST, `-`, or one --recording FILE")
-    name, read = _read(host, file, options)
+    name, read, cpu = _read(host, file, options)
+    made = bindings.bindings(read, cpu) if bound else ()
     if as_json:
-        click.echo(json.dumps(document(name, read), indent=2))
-    elif not isinstance(read, Unknown):
-        click.echo(text(read))
+        more = (
+            {}
+            if not bound
+            else {"bindings": [] if isinstance(made, Unknown) else list(map(forms.document, made))}
+        )
+        click.echo(json.dumps(document(name, read) | more, indent=2))
+    elif not isinstance(read, Unknown) and not isinstance(made, Unknown):
+        click.echo(forms.text(made) if bound else text(read))
+    read = made if isinstance(made, Unknown) else read
     if isinstance(read, Unknown):
         click.echo(f"gpu-provision: {name}: {read.reason}", err=True)
         ctx.exit(_NOT_JUDGED)
 
 
-def _read(host: str | None, file: str | None, options: HostOptions) -> tuple[str, facts.Topology | Unknown]:
+def _read(
+    host: str | None, file: str | None, options: HostOptions
+) -> tuple[str, facts.Topology | Unknown, Cpu | Unknown]:
     if host == "-":
-        return "standard input", facts.parse(sys.stdin.buffer.read().decode("utf-8", "replace"))
+        read = facts.parse(sys.stdin.buffer.read().decode("utf-8", "replace"))
+        return "standard input", read, Unknown("a table alone tells nothing of the host's cores")
     if file is not None:
         from .saved import load
 
         recording = load(file)
     else:
         recording = _recorded(host or "", options)
-    return recording.host, facts.topology(recording.answer(facts.ITEM))
+    return recording.host, facts.topology(recording.answer(facts.ITEM)), system.cpu(recording.answer("cpu"))
 
 
 def _recorded(host: str, options: HostOptions) -> Recording:
@@ -114,7 +135,7 @@ def text(read: facts.Topology) -> str:
     for gpu in read.gpus:
         near = ", ".join(_known(nic.device) or nic.label for nic in read.nearest_nics(gpu)) or "none"
         nodes = read.numa[gpu]
-        numa = "unknown" if isinstance(nodes, Unknown) else _ranges(nodes)
+        numa = "unknown" if isinstance(nodes, Unknown) else cpu_list.show(nodes)
         cpus = _known(read.cpu_affinity[gpu]) or "unknown"
         lines.append(f"{gpu}: CPUs {cpus}, NUMA node {numa}, nearest NICs {near}")
     named = [
@@ -142,17 +163,6 @@ def _summary(read: facts.Topology) -> str:
     if not read.complete:
         says += " The table is not complete: `?` marks pairs that it lacks."
     return says
-
-
-def _ranges(numbers: tuple[int, ...]) -> str:
-    """`0,3-9` for 0 3 4 5 6 7 8 9, the way that the kernel writes lists."""
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1][1:] = [number]
-        else:
-            runs.append([number])
-    return ",".join("-".join(map(str, run)) for run in runs)
 
 
 def _known(value: Any) -> Any:

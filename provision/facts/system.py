@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from . import cpu_list
 from .answers import document, flag_of, int_of, key_values, output, quote, text_of
 from .known import Maybe, Unknown
 from .record import record
@@ -27,7 +28,10 @@ class NumaNode:
 
 @record
 class Cpu:
-    """`governors` counts processors by cpufreq governor; empty where none is scaled (most guests)."""
+    """`governors` counts processors by cpufreq governor; empty where none is scaled (most guests).
+
+    `cores` has the CPUs of each physical core (two with SMT) that are on; empty where the kernel tells none.
+    """
 
     model: str | None
     count: int | None
@@ -36,6 +40,7 @@ class Cpu:
     available_governors: tuple[str, ...]
     scaling_driver: str | None
     nodes: tuple[NumaNode, ...]
+    cores: tuple[tuple[int, ...], ...] = ()
 
 
 @record
@@ -85,7 +90,7 @@ def cpu(answer: Answer) -> Cpu | Unknown:
         distances = (text_of(row, "distance") or "").split()
         numbers = tuple(int(d) for d in distances if re.fullmatch(r"\d{1,6}", d))
         read.append(NumaNode(number, text_of(row, "cpus") or "", int_of(row, "memory_kb"), numbers))
-    available = value.get("available_governors")
+    available, cores = value.get("available_governors"), value.get("cores")
     return Cpu(
         text_of(value, "model"),
         int_of(value, "count"),
@@ -94,6 +99,9 @@ def cpu(answer: Answer) -> Cpu | Unknown:
         tuple(str(name) for name in available) if isinstance(available, list) else (),
         text_of(value, "scaling_driver"),
         tuple(read),
+        tuple(sorted(core for text in cores if (core := cpu_list.parse(str(text)))))
+        if isinstance(cores, list)
+        else (),
     )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from . import cpu_list
 from .answers import output, plain, quote
 from .known import Unknown, Unsupported
 from .record import record
@@ -213,29 +214,20 @@ def _tail(values: list[tuple[str, int]], columns: tuple[tuple[str, int], ...]) -
 def _cpus(text: str | None) -> str | Unknown:
     if text is None or text == "N/A":
         return Unsupported("the table names no CPUs", ITEM)
-    return text if _is_list(text) else Unknown(f"no CPU list: {text}", ITEM)
+    return text if cpu_list.parse(text) is not None else Unknown(f"no CPU list: {text}", ITEM)
 
 
 def _nodes(text: str | None) -> tuple[int, ...] | Unknown:
     if text is None or text == "N/A":
         return Unsupported("the table names no NUMA node", ITEM)
-    if not _is_list(text):
-        return Unknown(f"no NUMA node: {text}", ITEM)
-    nodes: list[int] = []
-    for part in text.split(","):
-        low, _, high = part.partition("-")
-        nodes += range(int(low), min(int(high or low), int(low) + 4096) + 1)
-    return tuple(nodes)
+    nodes = cpu_list.parse(text)
+    return Unknown(f"no NUMA node: {text}", ITEM) if nodes is None else nodes
 
 
 def _numa_id(text: str | None) -> int | Unknown:
     if text is None or text == "N/A":
         return Unsupported("the GPU's memory is no NUMA node", ITEM)
     return int(text) if re.fullmatch(r"\d{1,5}", text) else Unknown(f"no NUMA node: {text}", ITEM)
-
-
-def _is_list(text: str) -> bool:
-    return re.fullmatch(r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*", text) is not None
 
 
 def _nics(labels: tuple[str, ...], lines: list[str]) -> tuple[Nic, ...]:

@@ -132,3 +132,38 @@ def test_a_file_that_is_no_recording_is_a_wrong_call(
 @pytest.mark.parametrize("arguments", [(), ("-", "--recording", "x")])
 def test_one_source_is_needed(run, arguments: tuple[str, ...]) -> None:
     assert run(*arguments)[0] == 2
+
+
+def test_bindings_for_launchers(run, tmp_path: Path) -> None:
+    siblings = [f"{n},{n + 32}" for first in (0, 64) for n in range(first, first + 32)]
+    cpu = {
+        "governors": {},
+        "nodes": [{"node": 0, "cpus": "0-63"}, {"node": 1, "cpus": "64-127"}],
+        "cores": siblings,
+    }
+    items = {
+        "nvidia-smi.topology": {"rc": 0, "stdout": table("a100x2_underlined_header")},
+        "cpu": {"rc": 0, "stdout": json.dumps(cpu)},
+    }
+    saved = tmp_path / "gpu01.json"
+    saved.write_text(json.dumps(Recording("gpu01", "", True, 0.1, items).as_dict()))
+    code, out, _ = run("--recording", str(saved), "--bindings", "--json")
+    assert code == 0
+    assert json.loads(out)["bindings"][1]["numactl"] == "numactl --physcpubind=64-127 --membind=1"
+    code, out, _ = run("--recording", str(saved), "--bindings")
+    assert "GPU0: CPUs 0-63, NUMA node 0, 32 threads, NICs NIC0, NIC1" in out
+    assert "srun --exclusive" in out
+
+
+def test_bindings_of_a_pasted_table_say_what_they_lack(run) -> None:
+    text = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tSYS\t0-7\t0\nGPU1\tSYS\t X \t0-7\t0\n"
+    code, out, _ = run("-", "--bindings", stdin=text)
+    assert code == 0
+    assert "GPU1: CPUs 0-7, NUMA node 0, 4 threads (CPUs shared with other GPUs)" in out
+
+
+def test_no_bindings_without_cpus(run) -> None:
+    text = "\tGPU0\tGPU1\nGPU0\t X \tSYS\nGPU1\tSYS\t X \n"
+    code, out, err = run("-", "--bindings", stdin=text)
+    assert (code, out) == (3, "")
+    assert "CPUs near GPU0 are not known" in err

@@ -62,6 +62,7 @@ def cpu() -> "Dict[str, Any]":
                 "distance": peek(path + "/distance"),
             }
         )
+    cores = {peek(path) for path in glob.glob(base + "/cpu[0-9]*/topology/thread_siblings_list")}
     first = base + "/cpu0/cpufreq/"
     return as_json(
         {
@@ -70,6 +71,7 @@ def cpu() -> "Dict[str, Any]":
             "online": peek(base + "/online"),
             "sockets": len(set(re.findall(r"(?m)^physical id\s*:\s*(\d+)", information))) or None,
             "smt": peek(base + "/smt/active"),
+            "cores": sorted(core for core in cores if core),
             "governors": governors,
             "scaling_driver": peek(first + "scaling_driver"),
             "available_governors": (peek(first + "scaling_available_governors") or "").split(),
