@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import pytest
-from cases import RECORDINGS
+from cases import HEALTHY, RECORDINGS, judged, laid_over
 from click.testing import CliRunner
 from test_report_documents import FINDING
 
@@ -96,3 +96,48 @@ def test_the_command_writes_it(tmp_path: Path) -> None:
     assert root.get("failures") == root.get("errors") == "0"
     names = {case.get("name") for case in root.iter("testcase")}
     assert {"gpu.health", "gpu.xid", "topology.nvlink"} <= names
+
+
+# What the readers know: the elements with their attributes, in the order in which a test case may have them
+# (Jenkins' xunit plug-in, jenkins-junit.xsd; GitLab reads a part of it).
+TREE = {
+    "testsuites": ({"name", "tests", "failures", "errors", "skipped"}, {"testsuite"}),
+    "testsuite": ({"name", "tests", "failures", "errors", "skipped", "timestamp"}, {"testcase"}),
+    "testcase": ({"classname", "name"}, {"skipped", "error", "failure", "system-out"}),
+    "skipped": ({"message"}, set()),
+    "error": ({"message", "type"}, set()),
+    "failure": ({"message", "type"}, set()),
+    "system-out": (set(), set()),
+}
+
+
+@pytest.mark.parametrize("name", ["healthy", "C14-fallen-off-the-bus", "C40-cloud-init-wins", "nothing"])
+def test_the_document_of_a_whole_audit_is_what_its_readers_know(name: str, tmp_path: Path) -> None:
+    recording = {
+        "healthy": HEALTHY,
+        "nothing": replace(HEALTHY, items={}),
+    }.get(name) or laid_over(RECORDINGS / "cases" / name)
+    found = judged(recording)
+    root = ET.fromstring(
+        junit.audit(
+            Audit(
+                "x",
+                "2026-11-30T12:00:00Z",
+                (Judgement("gpu01", tuple(found.values())), Judgement("gpu02", unreached="no route")),
+            )
+        )
+    )
+    for element in root.iter():
+        attributes, children = TREE[element.tag]
+        assert set(element.attrib) == attributes
+        assert {child.tag for child in element} <= children
+    for suite_ in root.findall("testsuite"):
+        cases = suite_.findall("testcase")
+        assert all(len(case) <= 1 for case in cases)
+        assert int(suite_.get("tests", "")) == len(cases)
+        assert len({(c.get("classname"), c.get("name")) for c in cases}) == len(cases)
+        for count, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
+            assert int(suite_.get(count, "")) == len(suite_.findall(f"testcase/{tag}"))
+    assert len(root.findall("testsuite")[0]) == len(found)
+    for count in ("tests", "failures", "errors", "skipped"):
+        assert int(root.get(count, "")) == sum(int(s.get(count, "")) for s in root.findall("testsuite"))
