@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import shlex
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -58,6 +60,11 @@ def resolve_hosts(names: Sequence[str], options: HostOptions) -> tuple[Managed, 
 
 def _inventory(options: HostOptions) -> Inventory | None:
     if options.inventory is None:
+        if options.vault_password_file:
+            raise Usage(
+                "--vault-password-file opens the vaults of an inventory, and no inventory is given",
+                do="name it with -i",
+            )
         return None
     from provision.profile.inventory import Inventory
 
@@ -79,7 +86,26 @@ def _meant(
     elif name == "local":
         yield Target("local", "localhost", local=True), None
     else:
-        yield _from_address(name, options), None
+        unlisted, meant = _near(name, inventory, options)
+        yield replace(_from_address(name, options), unlisted=unlisted, meant=meant), None
+
+
+def _near(name: str, inventory: Inventory | None, options: HostOptions) -> tuple[str, str]:
+    """What is said where a name turns out to be no address either: where it is not listed, and what is."""
+    if re.search(r"[.:@\[]", name):
+        return "", ""
+    places = [f"no host or group of the inventory {options.inventory}"] if inventory else []
+    listed = [*(inventory.names() if inventory else ()), *_lab_names()]
+    near = difflib.get_close_matches(name, dict.fromkeys(listed), n=3, cutoff=0.6)
+    places.append("no lab host" if inventory else "no lab host (and no inventory is given with -i)")
+    return f"{' and '.join(places)} is called {name}", f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def _lab_names() -> tuple[str, ...]:
+    """Only root sees the lab."""
+    from provision import lab
+
+    return tuple(host.name for host in lab.hosts()) if os.geteuid() == 0 else ()
 
 
 def _from_lab(name: str) -> Target | None:

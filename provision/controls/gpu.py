@@ -137,7 +137,8 @@ def persistence(host: Judged) -> Verdict:
     if isinstance(later, Verdict):
         return later
     if odd or later:
-        return failed(expected, "; ".join([*odd, *later]), evidence=(*odd, *later))
+        told = (*odd, *later)
+        return failed(expected, "; ".join(told), evidence=told, mendable=not whole.locked)
     return passed(f"{word} on {len(smi.gpus)} GPUs", expected=expected)
 
 
@@ -165,7 +166,7 @@ def clocks(host: Judged) -> Verdict:
     whole = planner.wanted(host.facts, host.profile, host.stack)
     expected = f"gpu_settings_clocks: {asked}"
     if whole.refused:
-        return failed(expected, whole.refused)
+        return failed(expected, whole.refused, mendable=not whole.locked)
     told = _units(host, whole, planner.CLOCKS_UNIT)
     if isinstance(told, Verdict):
         return told

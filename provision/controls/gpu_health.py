@@ -29,7 +29,7 @@ _INFOROM = "infoROM is corrupted"
 )
 def health(host: Judged) -> Verdict:
     expected = "no GPU lost, waiting for a reset, or worn out"
-    gone = _gone(host)
+    gone = host.facts.lost_gpus
     given = gpus(host)
     signs = [] if isinstance(given, Verdict) else [sign for gpu in given for sign in _signs(gpu)]
     smi = host.facts.smi
@@ -51,21 +51,6 @@ def health(host: Judged) -> Verdict:
         return given
     actions = read(given, lambda gpu: gpu.recovery_action)
     return unknown(actions.unclear) if actions.unclear else passed(f"{len(given)} GPUs", expected=expected)
-
-
-def _gone(host: Judged) -> list[str]:
-    """GPUs that fell off the bus: in nvidia-smi's words, in its report, or in the kernel's log."""
-    found: dict[str, str] = {}
-    why = host.facts.driver_silence
-    if isinstance(why, DriverSilence) and why.trouble is SmiTrouble.LOST:
-        found |= {bus: f"{bus} is lost" for bus in why.bus_ids} or {"": why.says}
-    log = host.facts.kernel_log
-    if not isinstance(log, Unknown) and shared_kernel(host) is None:
-        found |= {bus: f"{bus} fell off the bus" for bus in log.fallen}
-    on_bus = host.facts.nvidia_gpus_on_bus
-    if not isinstance(on_bus, Unknown):
-        found |= {gpu.address: f"{gpu.address} no longer answers on the bus" for gpu in on_bus if gpu.gone}
-    return list(found.values())
 
 
 def _signs(gpu: Gpu) -> list[str]:

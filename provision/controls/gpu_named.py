@@ -41,7 +41,7 @@ def _judged(host: Judged, *variables: str) -> Verdict:
     expected = "; ".join(f"{name}: {value}" for name, value in asked.items())
     whole = planner.wanted(host.facts, host.profile, host.stack)
     if whole.refused:
-        return failed(expected, whole.refused)
+        return failed(expected, whole.refused, mendable=not whole.locked)
     wrong, notes, given_to = [], [], 0
     for index, by_variable in whole.named.items():
         named = [by_variable[name] for name in asked]

@@ -57,6 +57,8 @@ class Verdict:
     actual: str = ""
     evidence: tuple[str, ...] = ()
     advice: str = ""
+    mendable: bool = True
+    """False where only a person on the host can mend it: the control's role is then left out of it."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Control:
             actual=verdict.actual,
             evidence=verdict.evidence,
             advice=verdict.advice,
-            role=self.role,
+            role=self.role if verdict.mendable else None,
             disrupts=self.disrupts,
             needs=self.needs,
         )
@@ -158,8 +160,10 @@ def passed(actual: str = "", *, expected: str = "", evidence: tuple[str, ...] = 
     return Verdict(Status.PASS, expected, actual, evidence)
 
 
-def failed(expected: str, actual: str, *, advice: str = "", evidence: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(Status.FAIL, expected, actual, evidence, advice)
+def failed(
+    expected: str, actual: str, *, advice: str = "", evidence: tuple[str, ...] = (), mendable: bool = True
+) -> Verdict:
+    return Verdict(Status.FAIL, expected, actual, evidence, advice, mendable)
 
 
 def warned(expected: str, actual: str, *, advice: str = "", evidence: tuple[str, ...] = ()) -> Verdict:

@@ -27,7 +27,8 @@ class SettingsWanted(Wanted):
     `stop_first`: units whose files change, so that what they gave the cards is taken back while the files
     still say how. `legacy_off`: persistence was switched on past the daemon (`nvidia-smi -pm 1`) and has to
     be switched off the same way. `owned` has the files by the unit that reads them. `settings` has the clocks
-    that each GPU is given, or why it cannot be, and `named` what else, by its index and the variable.
+    that each GPU is given, or why it cannot be, and `named` what else, by its index and the variable. `locked` is True where
+    only a person on the host can lift the refusal.
     """
 
     restart: tuple[str, ...] = ()
@@ -36,6 +37,7 @@ class SettingsWanted(Wanted):
     owned: Mapping[str, tuple[str, ...]] = field(default_factory=lambda: OWNED)
     settings: tuple[Setting, ...] = ()
     named: Mapping[int, Mapping[str, Named]] = field(default_factory=dict)
+    locked: bool = False
 
 
 def daemon(facts: Facts, on: bool) -> SettingsWanted:
@@ -63,7 +65,8 @@ def daemon(facts: Facts, on: bool) -> SettingsWanted:
         # Whoever did that meant it; and what a masked unit would start cannot be read.
         return SettingsWanted(
             refused=f"{DAEMON} is masked, so that nothing can start it: run `systemctl unmask {DAEMON}` "
-            "there, or set gpu_settings_persistence: false"
+            "there, or set gpu_settings_persistence: false",
+            locked=True,
         )
     why = Why(
         "persistence",

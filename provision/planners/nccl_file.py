@@ -13,22 +13,29 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PATH = "/etc/nccl.conf"
-_BEGIN = "# BEGIN gpu-provision (role nccl), computed for this host; lines outside this block are kept"
+_MARK = "# BEGIN gpu-provision"
+_BEGIN = f"{_MARK} (role nccl), computed for this host; lines outside this block are kept"
 _END = "# END gpu-provision"
 _REPLACED = "# replaced by gpu-provision: "
 
 
 def foreign(text: str) -> tuple[str, ...]:
-    """The lines that are not ours."""
+    """The lines that are not ours.
+
+    Where one of the marks is gone, nobody can tell where our lines end: then all of them count as the
+    user's, and only what is left of the marks is dropped.
+    """
     kept: list[str] = []
-    ours = False
-    for line in text.splitlines():
-        if line.startswith("# BEGIN gpu-provision"):
-            ours = True
-        elif ours and line.startswith(_END):
-            ours = False
-        elif not ours:
-            kept.append(line.rstrip())
+    block: list[str] | None = None
+    for line in (raw.rstrip() for raw in text.splitlines()):
+        if line.startswith(_MARK):
+            kept += block or ()
+            block = []
+        elif line.startswith(_END):
+            block = None
+        else:
+            (kept if block is None else block).append(line)
+    kept += block or ()
     while kept and not kept[0]:
         del kept[0]
     while kept and not kept[-1]:

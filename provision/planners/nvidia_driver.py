@@ -76,7 +76,7 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
         return DriverWanted(refused=refused or str(kernels))
     names = driver.packages
     absent, load = _other_flavour(packages, names), _can_load(facts)
-    return DriverWanted(
+    whole = DriverWanted(
         files=(File(apt_sources.PATH, archive.text), File(MODPROBE, MODPROBE_TEXT)),
         packages=(*_headers(facts, packages, kernels), *exact(driver)),
         holds=_holds(packages, driver, names),
@@ -89,6 +89,25 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
         exact=all("=" in package for package in exact(driver)),
         build_space=build_space(),
         load=load,
+    )
+    if facts.lost_gpus and _moves(whole, packages):
+        return DriverWanted(refused=_off_the_bus(facts.lost_gpus))
+    return whole
+
+
+def _moves(whole: DriverWanted, packages: Packages) -> bool:
+    """Whether any of it changes the driver, rather than what surrounds it."""
+    there = {name: p.version for name, p in packages.installed.items()}
+    wanted_ = [package.partition("=") for package in whole.packages]
+    missing = any(name not in there or (version and there[name] != version) for name, _, version in wanted_)
+    return missing or bool(whole.absent) or whole.load
+
+
+def _off_the_bus(lost: tuple[str, ...]) -> str:
+    return (
+        f"a GPU of this host is off the bus ({'; '.join(lost[:4])}): with another driver nobody could tell "
+        "its fault from the driver's. Reboot; if it comes back lost, look at power, cooling and seating, "
+        "then change the driver"
     )
 
 

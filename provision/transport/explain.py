@@ -115,10 +115,13 @@ def _name(text: str, target: Target) -> Failure | None:
     found = re.search(r"Could not resolve hostname (\S+): (.+)", text)
     if not found:
         return None
+    ours = found[1] == target.address and target.unlisted
     return Unreached(
-        f"the name {found[1]} does not resolve: {found[2].strip()}",
+        f"{f'{target.unlisted}, and ' if ours else ''}the name {found[1]} does not resolve: "
+        f"{found[2].strip()}",
         host=target.name,
-        do="is it spelt right? A host of the inventory or of ssh_config, a lab host, or an address is wanted",
+        do=target.meant
+        or "is it spelt right? A host of the inventory or of ssh_config, a lab host, or an address is wanted",
     )
 
 

@@ -13,6 +13,8 @@ class Target:
     `options` are further `-o` settings for OpenSSH, as KEY=VALUE; they win over ours, and ours over
     ssh_config. `accept_new`: an unknown host key is taken and kept, a changed one never. `host_key`
     is the fingerprint (`SHA256:…`) that the host's key must have. `local` is the machine we run on.
+    `unlisted` says where the name was looked for before it was taken for an address, and `meant` which names
+    there are close to it.
     """
 
     name: str
@@ -24,3 +26,5 @@ class Target:
     local: bool = False
     accept_new: bool = False
     host_key: str | None = None
+    unlisted: str = ""
+    meant: str = ""

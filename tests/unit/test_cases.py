@@ -23,6 +23,7 @@ def hold(found: dict[str, Finding], wanted: dict[str, dict[str, Any]]) -> None:
     for control, want in wanted.items():
         finding = found[control]
         assert finding.status == want["status"], f"{control}: {finding}"
+        assert finding.role == want.get("role", finding.role), f"{control}: {finding}"
         said = {
             "actual": finding.actual,
             "expected": finding.expected,

@@ -10,6 +10,7 @@ import pytest
 from provision.cli.hosts import resolve_hosts
 from provision.cli.options import HostOptions
 from provision.errors import Usage
+from provision.transport.explain import explain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -149,3 +150,18 @@ def test_passwords_come_from_descriptors() -> None:
 def test_a_descriptor_that_is_not_open() -> None:
     with pytest.raises(Usage, match="--password-fd 987"):
         resolve_hosts(["a"], options(password_fd=987))
+
+
+def test_a_misspelt_name_is_told_from_a_fault_of_dns(inventory: str) -> None:
+    target = resolve_hosts(["trainin"], options(inventory=inventory))[0].target
+    failure = explain("ssh: Could not resolve hostname trainin: Name or service not known\n", target)
+    assert "no host or group of the inventory" in failure.says
+    assert "no lab host is called trainin" in failure.says
+    assert "did you mean training?" in (failure.do or "")
+    plain = resolve_hosts(["gpu01.example.org"], options(inventory=inventory))[0].target
+    assert plain.unlisted == plain.meant == ""
+
+
+def test_a_vault_password_without_an_inventory_is_refused() -> None:
+    with pytest.raises(Usage, match="no inventory is given"):
+        resolve_hosts(["a"], options(vault_password_file="/tmp/secret"))

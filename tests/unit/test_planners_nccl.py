@@ -153,6 +153,26 @@ def test_foreign_lines_are_kept_and_a_second_run_changes_nothing() -> None:
     assert plan(first.files[0].text).files == first.files
 
 
+@pytest.mark.parametrize("gone", ["# END gpu-provision", "# BEGIN gpu-provision", "both"])
+def test_a_block_that_lost_a_mark_swallows_no_line_of_the_users(gone: str) -> None:
+    own = ["NCCL_DEBUG=INFO", "# a note", "NCCL_MAX_NCHANNELS=8"]
+    whole = plan().files[0].text + "\n".join(own) + "\n"
+    kept = [line for line in whole.splitlines() if gone != "both" and not line.startswith(gone)]
+    damaged = "\n".join(kept or [line for line in whole.splitlines() if "gpu-provision" not in line]) + "\n"
+    mended = plan(damaged).files[0].text
+    assert [line for line in mended.splitlines() if line in own] == own
+    assert nccl_file.effective(mended) == nccl_file.effective(whole)
+    assert mended.count("# BEGIN gpu-provision") == mended.count("# END gpu-provision") == 1
+    assert plan(mended).files[0].text == mended
+
+
+def test_a_block_written_twice_is_one_again() -> None:
+    once = plan().files[0].text
+    mended = plan(once + once.replace("# END gpu-provision\n", "") + "NCCL_DEBUG=INFO\n").files[0].text
+    assert "NCCL_DEBUG=INFO" in mended.splitlines()
+    assert plan(mended).files[0].text == mended
+
+
 def test_a_foreign_interface_that_is_not_there_refuses_and_says_how_to_replace_it() -> None:
     there = "NCCL_SOCKET_IFNAME=eth0\n"
     refused = plan(there).refused

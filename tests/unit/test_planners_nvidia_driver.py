@@ -224,3 +224,30 @@ def test_a_key_that_stands_in_the_entry_is_not_copied() -> None:
     assert "add `contrib non-free non-free-firmware` to /etc/apt/sources.list.d/debian.sources" in str(
         apt_sources.archive(host).refused
     )
+
+
+FALLEN = said(
+    "[    0.000000] Linux version 6.1.0\n"
+    "[ 9123.400000] NVRM: Xid (PCI:0000:07:00): 79, pid='<unknown>', GPU has fallen off the bus.\n"
+)
+
+
+@pytest.mark.parametrize(
+    "sign",
+    [
+        {"dmesg": FALLEN},
+        {
+            "nvidia-smi.query": said(
+                "Unable to determine the device handle for GPU0000:07:00.0: Unknown Error\n", 255
+            )
+        },
+    ],
+)
+def test_no_driver_is_changed_while_a_card_is_off_the_bus(sign: dict[str, Any]) -> None:
+    assert "0000:07:00.0" in (
+        plan(stack(version="535.309.01", pin=("nvidia-smi=535.309.01-1",)), items=sign).refused or ""
+    )
+    assert "off the bus" in (plan(items=bare(**sign)).refused or "")
+    # What only surrounds the driver may still be mended: another fault has to stop nothing there.
+    assert plan(items=sign).refused is None
+    assert plan(items={**sign, "apt.holds": said("")}).refused is None

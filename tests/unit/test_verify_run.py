@@ -169,3 +169,35 @@ def test_a_subject_travels_whole() -> None:
     for one in (given, full):
         assert Subject.from_dict(json.loads(json.dumps(one.as_dict()))) == one
     assert "s3cret" not in repr(full)
+
+
+def test_a_driver_that_hung_at_the_last_look_is_not_asked_again(tmp_path: Path, smi: Path) -> None:
+    smi.write_text(f"#!/bin/sh\ntouch {tmp_path}/asked\nsleep 1000\n")
+    hung = {"rc": None, "timed_out": True, "seconds": 20.0}
+    checks = checked(tmp_path, subject(**{"nvidia-smi.query": hung}))
+    for name in ("every-card-answers", "every-card-takes-a-query", "topology-is-readable-and-whole"):
+        assert checks[f"gpu.{name}"].status is CheckStatus.FAILED
+        assert "did not answer within 20.0 s" in checks[f"gpu.{name}"].message
+    assert not (tmp_path / "asked").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ("trap '' TERM; sleep 30", "did not answer within 1 s"),
+        ("kill -9 $$", "did not answer"),
+        ("echo 'Unable to determine the device handle for GPU0000:A1:00.0'; exit 255", "device handle"),
+    ],
+)
+def test_an_end_by_a_signal_or_with_255_is_no_lost_connection(
+    tmp_path: Path, smi: Path, monkeypatch: pytest.MonkeyPatch, body: str, says: str
+) -> None:
+    """ssh itself ends with 255, and so does what a signal ended; each has to keep its own reason."""
+    from testinfra.host import get_host
+
+    from provision.verify.checks import test_gpu
+
+    monkeypatch.setattr(test_gpu, "SECONDS", 1)
+    smi.write_text(f"#!/bin/sh\n{body}\n")
+    with pytest.raises(AssertionError, match=says):
+        test_gpu.asked(get_host("local://"), "-L")

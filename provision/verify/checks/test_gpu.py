@@ -9,6 +9,7 @@ import pytest
 
 from provision.facts import Facts, topology
 from provision.facts.known import Unknown
+from provision.facts.smi_trouble import DriverSilence, SmiTrouble
 
 if TYPE_CHECKING:
     from testinfra.host import Host
@@ -20,10 +21,13 @@ LAST_LINES = 3
 
 def asked(host: Host, command: str) -> str:
     """Standard output of nvidia-smi; its own words as the failure where it does not end well."""
-    done = host.run(f"LC_ALL=C timeout -k 5 {SECONDS} nvidia-smi {command}")
+    # Through a shell that stays: ssh ends with 255, its own code for a lost connection, where the last
+    # process was killed or nvidia-smi itself ended so.
+    kept = "rc=$?; [ $rc -lt 255 ] || rc=254; exit $rc"
+    done = host.run(f"LC_ALL=C timeout -k 5 {SECONDS} nvidia-smi {command}; {kept}")
     said = "\n".join((done.stdout + done.stderr).strip().splitlines()[-LAST_LINES:])
     assert done.rc != 127, "nvidia-smi is not installed"
-    assert done.rc != 124, f"nvidia-smi {command} did not answer within {SECONDS} s"
+    assert done.rc not in (124, 137), f"nvidia-smi {command} did not answer within {SECONDS} s"
     assert done.rc == 0, said or f"nvidia-smi {command} ended with code {done.rc}"
     return str(done.stdout)
 
@@ -36,6 +40,10 @@ def cards(facts: Facts) -> int:
         pytest.fail(f"the GPUs on the bus are not known: {found.reason}")
     if not found:
         pytest.skip("no NVIDIA GPU on the bus")
+    why = facts.driver_silence
+    if isinstance(why, DriverSilence) and why.trouble is SmiTrouble.HANG:
+        # A process that hangs in the kernel cannot be ended: another one would only be left behind too.
+        pytest.fail(f"the driver hangs, so nvidia-smi is not asked again: {why.says}")
     return len(found)
 
 
