@@ -27,8 +27,8 @@ class SettingsWanted(Wanted):
     `stop_first`: units whose files change, so that what they gave the cards is taken back while the files
     still say how. `legacy_off`: persistence was switched on past the daemon (`nvidia-smi -pm 1`) and has to
     be switched off the same way. `owned` has the files by the unit that reads them. `settings` has the clocks
-    that each GPU is given, or why it cannot be, and `named` what else, by its index and the variable. `locked` is True where
-    only a person on the host can lift the refusal.
+    that each GPU is given, or why it cannot be, and `named` what else, by its index and the variable.
+    `locked` is True where only a person on the host can lift the refusal.
     """
 
     restart: tuple[str, ...] = ()
