@@ -20,7 +20,8 @@ class Demands:
 
     `driver` is a branch (`580`) or a release (`580.95.05`). `cuda` lists toolkits (`13.0`), the first of
     which is the default one; None takes the best, an empty tuple none. `nvswitch` says whether the host
-    has NVSwitches (None: not known). `keep` prefers the driver that the host has to a better
+    has NVSwitches to manage (None: not known), `imex` whether it is a tray whose switches are managed
+    outside. `keep` prefers the driver that the host has to a better
     one, as long as it is supported and serves what is asked for: an upgrade is made on purpose.
     `labels` are the words in which a conflict names a demand: `{"cuda": "cuda_versions: [13.0]"}`; without
     one it is named as the command's option.
@@ -34,6 +35,7 @@ class Demands:
     modules: str = "auto"
     container_toolkit: str | None = None
     nvswitch: bool | None = None
+    imex: bool = False
     keep: bool = True
     labels: Mapping[str, str] = field(default_factory=dict)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import Usage
 from ..facts.known import Unknown
 from .demands import Demands
+from .fabric import MANAGED_HERE, OUTSIDE, fabric_of
 from .gpus import PciId, UnknownGpu
 from .numbers import is_number, major
 from .offers import Offer, Offers
@@ -59,7 +60,11 @@ def stack_for(facts: Facts, profile: Profile, today: date, *, keep: bool = True)
     except Usage as e:
         return Unknown(e.says, "os-release")
     labels = {"os": os.pretty or os.code, "arch": f"an {machine} machine"}
-    demands = replace(demands_of(profile.variables, nvswitch=_nvswitch(facts), labels=labels), keep=keep)
+    fabric = fabric_of(facts)
+    nvswitch = None if isinstance(fabric, Unknown) else fabric in MANAGED_HERE
+    demands = replace(
+        demands_of(profile.variables, nvswitch=nvswitch, labels=labels), keep=keep, imex=fabric == OUTSIDE
+    )
     try:
         return resolve(
             list(dict.fromkeys(PciId(g.vendor, g.device) for g in gpus)),
@@ -104,11 +109,6 @@ def demands_of(
 def _text(value: object) -> str | None:
     text = "" if value is None else str(value).strip()
     return None if text in {"", "auto"} else text
-
-
-def _nvswitch(facts: Facts) -> bool | None:
-    found = facts.nvswitches
-    return None if isinstance(found, Unknown) else bool(found)
 
 
 def offers_of(facts: Facts, family: str) -> Offers | None:

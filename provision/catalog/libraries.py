@@ -109,9 +109,12 @@ def container_toolkit(q: Question) -> Part:
 
 
 def fabric_manager_row(q: Question, c: Candidate) -> Mapping[str, Any] | None:
-    """The row that names the fabric manager's packages for a driver; None where its source has none."""
+    """The row that names the fabric manager's packages for a driver; None where its source has none.
+
+    Where the switches are managed outside it is IMEX's row.
+    """
     family = q.catalog.distributions[c.os].family
-    for row in q.catalog.raw["packages"]["fabric_manager"]:
+    for row in q.catalog.raw["packages"]["imex" if q.demands.imex else "fabric_manager"]:
         last = row["last"] or c.branch
         if row["source"] == c.source and family in row["family"] and row["first"] <= c.branch <= last:
             found: Mapping[str, Any] = row
@@ -120,16 +123,22 @@ def fabric_manager_row(q: Question, c: Candidate) -> Mapping[str, Any] | None:
 
 
 def fabric_manager(q: Question, c: Candidate) -> Part | None:
-    """The fabric manager of a host with NVSwitches: exactly the driver's version up to R615."""
+    """The fabric manager of a host with NVSwitches: exactly the driver's version up to R615; or IMEX."""
     row = fabric_manager_row(q, c)
-    if not q.demands.nvswitch or row is None:
+    if not (q.demands.nvswitch or q.demands.imex) or row is None:
         return None
     packages = tuple(p.format(branch=c.branch) for p in row["packages"])
     fifth = q.catalog.raw["packages"]["nvlink5"]
     newer = any(g.cc and number(g.cc) >= number(fifth["cc_first"]) for g in q.cards)
-    beside = tuple(fifth["packages"]) if newer else ()
+    beside = tuple(fifth["packages"]) if newer and not q.demands.imex else ()
     if "standalone" in row:
         return Part(row["standalone"], packages + beside, source=c.source or "")
     version = known_version(c, q)
-    pin = tuple(f"{p}={version}-*" for p in packages) if version else ()
+    pin = tuple(f"{p}={_at(q, p, c.source or '', version)}" for p in packages) if version else ()
     return Part(version or str(c.branch), packages + beside, pin, c.source or "")
+
+
+def _at(q: Question, package: str, source: str, release: str) -> str:
+    """The package's version for a driver release: the archive's own where it is known to have one."""
+    offered = q.archive.at(package, source, release) if q.archive else None
+    return offered or f"{release}-*"

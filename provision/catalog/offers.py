@@ -81,6 +81,11 @@ class Offers:
         kept = {name: self.present[name] for name in (*lockstep, *beside) if name in self.present}
         return Release(versions.pop(), kept)
 
+    def at(self, name: str, source: str, release: str) -> str | None:
+        """The newest version of a package that carries a driver release; None where there is none."""
+        same = [o.version for o in self.of(name, source) if _upstream(o.version) == release]
+        return _newer_first(same)[0] if same else None
+
     def newest(self, name: str, source: str, prefix: str = "") -> str | None:
         """The newest version of a package whose text starts so; None where there is none."""
         versions = [o.version for o in self.of(name, source) if o.version.startswith(prefix)]

@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..catalog.fabric import NONE, OUTSIDE, fabric_of
 from ..facts.known import Absent, Unknown
 from ..facts.versions import branch, driver_version, same_driver, upstream
+from ..planners import fabric as planner
+from . import compare
 from .gpu import NO_GPU
-from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
+from .model import (
+    Disrupts,
+    Judged,
+    Severity,
+    Verdict,
+    control,
+    failed,
+    not_ours,
+    passed,
+    skipped,
+    unknown,
+    warned,
+)
 from .reading import called, gpus, is_vm, read, shared_kernel, table
-from .topology import board_of
 
 if TYPE_CHECKING:
     from ..facts.packages import Package, Packages
 
-UNIT = "nvidia-fabricmanager.service"
+ROLE = "fabric"
 _COMPLETED, _SUCCESS = "completed", "success"
 
 
@@ -46,54 +60,63 @@ def _states_complete(host: Judged) -> bool:
     "fabric.manager",
     "A host with NVSwitches runs the fabric manager of its driver, and others run none",
     severity=Severity.HIGH,
+    role=ROLE,
     disrupts=Disrupts.SERVICE,
     needs=("driver.installed",),
 )
 def manager(host: Judged) -> Verdict:
-    switches, packages, units = host.facts.nvswitches, host.facts.packages, host.facts.units
+    packages = host.facts.packages
     if isinstance(packages, Unknown):
         return unknown(packages)
-    found = _manager(packages)
+    kind, found = fabric_of(host.facts), _manager(packages)
     if found is not None and (wrong := _other_version(host, found)) is not None:
-        return wrong
-    if isinstance(switches, Unknown):
-        return unknown(switches)
-    if found is None and (why := shared_kernel(host)) is not None:
+        return not_ours(wrong) if kind == NONE else wrong
+    if isinstance(kind, Unknown):
+        return unknown(kind)
+    if found is None and _machines(host) and (why := shared_kernel(host)) is not None:
         # The switches are the machine's, which manages them from outside; fabric.state tells how well.
         return why
-    if not switches and not _fifth(host):
-        return _not_needed(host, found)
-    if found is None:
-        if _states_complete(host):
-            return passed("the fabric is complete, and managed from elsewhere")
-        return failed("the fabric manager of the driver's version", "it is not installed")
-    if isinstance(units, Unknown):
-        return unknown(units)
-    unit = None if isinstance(units, Absent) else units.get(UNIT)
-    if unit is not None and unit.runs:
-        return passed(f"{found.name} {found.version} runs")
-    if _states_complete(host):
-        # On GB200 the trays' fabric is managed on the switches (leptonai/gpud pull request 1106).
-        return passed("the fabric is complete; the manager does not run here")
-    return failed(
-        f"{UNIT} runs",
-        f"it is {unit.active}" if unit is not None else "there is no such unit",
-        advice=f"`journalctl -u {UNIT}` says why; without it CUDA ends with error 802.",
-    )
+    if kind == NONE:
+        return not_ours(_not_needed(host, found))
+    return _as_wanted(host, packages)
 
 
-def _fifth(host: Judged) -> bool:
-    """Boards of NVLink 5, whose switches do not show as NVIDIA bridges: a ConnectX manages them."""
-    board, smi = board_of(host), host.facts.smi
-    many = not isinstance(smi, Unknown) and len(smi.gpus) >= 8
-    return bool(board and board["kind"] == "switched" and not board["direct"] and many and not is_vm(host))
+def _as_wanted(host: Judged, installed: Packages) -> Verdict:
+    """The host against what the role would make of it."""
+    whole = planner.wanted(host.facts, host.profile, host.stack)
+    if whole.kind != OUTSIDE and _states_complete(host) and (whole.refused or _manager(installed) is None):
+        return passed("the fabric is complete, and managed from elsewhere")
+    expected = f"{', '.join(whole.packages) or 'a fabric manager of the driver'}; its service runs"
+    if whole.refused:
+        return failed(expected, whole.refused)
+    units, held = compare.units(host, whole.units), compare.holds(host, installed, whole.holds)
+    for told in (units, held):
+        if isinstance(told, Verdict):
+            return told
+    wrong = [*compare.packages(installed, whole.packages), *compare.files(host, whole.files)]
+    wrong += [text for told in (units, held) if isinstance(told, list) for text in told]
+    if wrong:
+        names = " ".join(f"-u {unit.name}" for unit in whole.units) or "-b"
+        return failed(
+            expected,
+            "; ".join(wrong),
+            advice=f"`journalctl {names}` says why it does not run; without it CUDA ends with error 802.",
+            evidence=tuple(wrong),
+        )
+    return passed(", ".join(whole.packages), expected=expected)
+
+
+def _machines(host: Judged) -> bool:
+    """Whether the kernel's machine manages the switches: a container without a kernel of its own."""
+    kernels = host.facts.kernels
+    return isinstance(kernels, Unknown) or not any(kernel.image for kernel in kernels)
 
 
 def _not_needed(host: Judged, found: Package | None) -> Verdict:
     gpus_on_bus = host.facts.nvidia_gpus_on_bus
     if found is None or is_vm(host):
         none = not isinstance(gpus_on_bus, Unknown) and not gpus_on_bus
-        return skipped(NO_GPU if none else "this host has no NVSwitch")
+        return skipped(NO_GPU if none else "this host has no NVSwitch to manage")
     return warned(
         "no fabric manager, as there is no NVSwitch",
         f"{found.name} {found.version} is installed",

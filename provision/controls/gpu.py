@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..facts.known import Absent, Unknown
+from ..facts.known import Unknown
 from ..facts.smi_trouble import DriverSilence, SmiTrouble
 from ..planners import gpu_settings as planner
+from .compare import files, units
 from .model import Judged, Severity, Status, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
@@ -146,10 +147,10 @@ def _after_reboot(host: Judged, whole: planner.SettingsWanted) -> list[str] | Ve
     """What of the daemon's files and units is not as wanted: on now and on after a reboot are two things."""
     if whole.refused and planner.DAEMON in whole.refused:
         return [whole.refused]
-    told = _units(host, whole, planner.DAEMON)
+    told = units(host, whole.units, planner.DAEMON)
     if isinstance(told, Verdict):
         return told
-    return [*_files(host, whole, planner.DROP_IN), *told]
+    return [*files(host, whole.files, planner.DROP_IN), *told]
 
 
 @control(
@@ -167,11 +168,11 @@ def clocks(host: Judged) -> Verdict:
     expected = f"gpu_settings_clocks: {asked}"
     if whole.refused:
         return failed(expected, whole.refused, mendable=not whole.locked)
-    told = _units(host, whole, planner.CLOCKS_UNIT)
+    told = units(host, whole.units, planner.CLOCKS_UNIT)
     if isinstance(told, Verdict):
         return told
     wrong = [
-        *_files(host, whole, planner.SCRIPT, planner.UNIT_FILE),
+        *files(host, whole.files, planner.SCRIPT, planner.UNIT_FILE),
         *told,
         *planner.undone(host.facts, whole.settings),
     ]
@@ -198,40 +199,3 @@ def clocks(host: Judged) -> Verdict:
         expected=expected,
         evidence=(*how, *values, *notes),
     )
-
-
-def _files(host: Judged, whole: planner.SettingsWanted, *paths: str) -> list[str]:
-    told = []
-    for file in whole.files:
-        if file.path not in paths:
-            continue
-        now = host.facts.file(file.path)
-        if isinstance(now, Unknown):
-            told.append(f"{file.path} cannot be read: {now.reason}")
-        elif file.text is None and not isinstance(now, Absent):
-            told.append(f"{file.path} is there and not wanted")
-        elif file.text is not None and now != file.text:
-            told.append(f"{file.path} is {'missing' if isinstance(now, Absent) else 'another text'}")
-    return told
-
-
-def _units(host: Judged, whole: planner.SettingsWanted, *names: str) -> list[str] | Verdict:
-    units = host.facts.units
-    if isinstance(units, Unknown):
-        return unknown(units)
-    if isinstance(units, Absent):
-        return skipped("this host has no systemd")
-    told = []
-    for unit in whole.units:
-        now = units.get(unit.name)
-        if unit.name not in names:
-            continue
-        if now is None or not now.exists:
-            if unit.active or unit.enabled:
-                told.append(f"{unit.name} is not there")
-            continue
-        if unit.active is not None and now.runs is not unit.active:
-            told.append(f"{unit.name} is {now.active}")
-        if unit.enabled is not None and now.starts_at_boot is not unit.enabled:
-            told.append(f"{unit.name} is {now.enabled or 'not enabled'} at boot")
-    return told

@@ -179,5 +179,10 @@ def unknown(why: Unknown | str, *, expected: str = "", advice: str = "") -> Verd
     return Verdict(Status.UNKNOWN, expected, reason, advice=advice)
 
 
+def not_ours(verdict: Verdict) -> Verdict:
+    """The same verdict, of something that no role of ours is to change."""
+    return replace(verdict, mendable=False)
+
+
 def with_required(finding: Finding, required: bool) -> Finding:
     return replace(finding, required=required)

@@ -15,6 +15,8 @@ FILES: tuple[str, ...] = (
     "/etc/modprobe.d/gpu-provision.conf",
     "/etc/systemd/system/gpu-provision-clocks.service",
     "/etc/systemd/system/nvidia-persistenced.service.d/gpu-provision.conf",
+    "/etc/modules-load.d/gpu-provision-fabric.conf",
+    "/etc/nvidia-imex/nodes_config.cfg",
     "/etc/nvidia-container-runtime/config.toml",
     "/usr/local/lib/gpu-provision/clocks",
     "/etc/nvidia-container-toolkit/nvidia-cdi-refresh.env",

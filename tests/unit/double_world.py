@@ -7,7 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from provision.lab.double import parse_gpus
-from provision.lab.double.host import modules, pci, smi
+from provision.lab.double.host import fabric, modules, pci, smi
 from provision.lab.double.host.world import World
 from provision.lab.double.machine import build
 
@@ -69,6 +69,17 @@ class Host:
         """User space and a loaded module of one version."""
         self.user_space(version)
         modules.load(self.world, self.module(version, is_open=is_open))
+
+    def fabric_manager(self, version: str) -> None:
+        """Install the fabric manager with what NVLink 5 needs, and have its service run."""
+        for path, text in {
+            fabric.SERVICE: "1\n",
+            fabric.SUBNET_MANAGER: "",
+            "var/lib/dpkg/status": "Package: nvidia-fabricmanager\nStatus: install ok installed\n"
+            f"Architecture: amd64\nVersion: {version}-1\n",
+        }.items():
+            (self.root / path).parent.mkdir(parents=True, exist_ok=True)
+            (self.root / path).write_text(text)
 
     def smi(self, *args: str) -> tuple[str, int]:
         """Run nvidia-smi -> (standard output, exit code)."""

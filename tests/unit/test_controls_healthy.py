@@ -73,9 +73,7 @@ def found_on(
     version, is_open = release(models()[name])
     made.driver(version, is_open=is_open)
     if managed:
-        running = tmp_path / "run/nvidia-fabricmanager/nv-fabricmanager.pid"
-        running.parent.mkdir(parents=True)
-        running.write_text("1\n")
+        made.fabric_manager(version)
     return judged(Recording("gpu01", "2026-11-30T12:00:00Z", True, 0.4, smi_items(made)))
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .fabric import managed
 from .world import World, relation
 
 NA = "N/A"
@@ -213,11 +214,8 @@ class Gpu:
         """
         if not self.can("fabric") or len([each for each in self.links() if each]) < 4:
             return NA, NA
-        started = any(
-            (self.world.root / "run" / pid).exists()
-            for pid in ("nvidia-fabricmanager/nv-fabricmanager.pid", "nv-fabricmanager.pid")
-        )
-        return ("Completed", "Success") if started else ("In Progress", NA)
+        fifth = self.card["architecture"] not in ("Hopper", "Ampere")
+        return ("Completed", "Success") if managed(self.world, self.version, fifth) else ("In Progress", NA)
 
     # NVLink.
 
