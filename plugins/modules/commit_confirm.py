@@ -9,18 +9,31 @@ DOCUMENTATION = r"""
 module: commit_confirm
 short_description: Change files that could cut the line, and keep the change only if one can still get in
 description:
-  - Keeps the old state, starts a timer that puts it back, writes the files, validates, reloads, and then
-    logs in from the controller on a fresh OpenSSH connection by key alone. Only then the timer is stopped.
+  - Keeps the old state, starts a timer that puts it back, writes the files, validates, makes them effective,
+    and then logs in from the controller on a fresh OpenSSH connection by key alone. Only then the timer is
+    stopped.
   - Whatever happens in between (a lost line, a killed controller, a reboot), the host goes back by itself.
   - Before anything changes, that same login has to work; else the task is refused and the host is untouched.
+  - Where other tasks have to make the change, O(operation=arm) before and O(operation=confirm) after them do
+    the same. What a task does after the host's timer fired is not put back, so leave them time.
+  - On the host, C(sh /var/lib/gpu-provision/commit-confirm/commit-confirm.sh status) tells what is armed;
+    C(confirm) and C(revert) in its place end it by hand.
+  - One change a host at a time; a second one is refused and told who holds the host.
   - Needs systemd on the host, the C(ssh) connection plugin, and root.
 options:
   operation:
     description:
       - C(change) does all of it. C(status) tells what is armed. C(revert) puts back now what is armed.
+      - C(arm) keeps O(paths), O(units) and O(loaded) and starts the timer; it changes nothing itself.
+      - C(confirm) makes the proofs from outside and stops the timer; where a proof fails it puts back.
     type: str
-    choices: [change, status, revert]
+    choices: [change, arm, confirm, status, revert]
     default: change
+  id:
+    description: The change that C(confirm), C(revert) or C(status) is about, as C(arm) returned it; else the
+      one that is armed.
+    type: str
+    default: ""
   name:
     description: What is being changed, in words; it is shown to whoever finds the host locked.
     type: str
@@ -57,6 +70,41 @@ options:
     type: list
     elements: str
     default: []
+  loaded:
+    description:
+      - What the kernel holds and no file tells. It is kept as text, and loaded again after files and units
+        are back.
+      - After a reboot the old files and units load what they loaded before; only where the kernel stayed (a
+        soft reboot) the kept text is loaded at boot, too.
+      - What could not be loaded again (C(nft -c), C(iptables-restore --test)) is refused, and nothing
+        changes.
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      nft:
+        description: One table, as C(inet filter), whether it is there now or not; or C(ruleset), which is all
+          tables.
+        type: str
+      iptables:
+        description: One table of iptables; rules that other programs add to it meanwhile are lost when it is
+          put back.
+        type: str
+        choices: [filter, nat, mangle, raw]
+      ip6tables:
+        description: One table of ip6tables.
+        type: str
+        choices: [filter, nat, mangle, raw]
+      save:
+        description: A command of your own that prints the state.
+        type: str
+      restore:
+        description: The command that reads on its standard input what C(save) printed.
+        type: str
+      absent:
+        description: The command that puts back where C(save) failed, which then means that there is no such
+          state.
+        type: str
   validate:
     description: Commands that have to succeed after writing and before the reload. No shell reads them.
     type: list
@@ -72,8 +120,17 @@ options:
         type: list
         elements: str
         default: []
+  load:
+    description:
+      - Commands that make the change effective and are not run again after putting back; O(loaded) is what
+        undoes them.
+      - The timer waits until one has ended (60 seconds at most). No shell reads them.
+    type: list
+    elements: str
+    default: []
   reload:
-    description: Commands that make the files effective, run again after putting back. No shell reads them.
+    description: Commands that make the files effective, run after C(load), and again after putting back. No
+      shell reads them.
     type: list
     elements: str
     default: []
@@ -91,9 +148,8 @@ options:
         type: bool
         default: false
   seconds:
-    description:
-      - How long the host waits for the confirmation before it puts the old state back, from 5 to 3600.
-      - Without it the variable C(gpu_provision_confirm_seconds) counts, and without that 180.
+    description: How long the host waits for the confirmation before it puts the old state back, from 5 to
+      3600; 180 without it.
     type: int
 author: The gpu-provision authors (@gpu-provision)
 """
@@ -114,6 +170,35 @@ EXAMPLES = r"""
     units: [ssh.service]
     prove: {password_refused: true}
   become: true
+
+- name: Load a rule set without closing oneself out
+  gpu_provision.host.commit_confirm:
+    name: default deny
+    files:
+      - path: /etc/nftables.d/deny.nft
+        text: "{{ lookup('template', 'deny.nft.j2') }}"
+    loaded:
+      - nft: inet deny
+    validate:
+      - command: nft -c -f /etc/nftables.d/deny.nft
+    load: [nft -f /etc/nftables.d/deny.nft]
+  become: true
+
+- name: Keep what the next tasks change
+  gpu_provision.host.commit_confirm:
+    operation: arm
+    name: another address
+    paths: [/etc/network/interfaces]
+    reload: [systemctl restart networking.service]
+    seconds: 300
+  register: armed
+  become: true
+
+- name: Prove that one still gets in, and keep it
+  gpu_provision.host.commit_confirm:
+    operation: confirm
+    id: "{{ armed.id }}"
+  become: true
 """
 
 RETURN = r"""
@@ -127,13 +212,18 @@ state:
 id:
   description: The name of this change in the host's state directory.
   type: str
-  returned: when something had to change
+  returned: when something had to change, and for operations C(arm) and C(confirm)
+remaining:
+  description: Seconds that are left to confirm.
+  type: float
+  returned: for operation C(arm)
 proofs:
   description: What the fresh connections showed, in words.
   type: list
   returned: when something had to change
 armed:
-  description: Who holds the host and for how many more seconds; null when nobody does.
+  description: Who holds the host (C(id), C(name), C(holder)) and for how many more seconds; null when nobody
+    does.
   type: dict
   returned: for operation C(status)
 last:
@@ -146,48 +236,18 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.gpu_provision.host.plugins.module_utils.commit_confirm import (
+    arguments,
+    arming,
     change,
+    ending,
     files,
     snapshot,
     state,
 )
 
-# What the action plugin orders, step by step; `status` and `revert` are the public operations.
-STEPS = ["plan", "apply", "confirm", "revert", "status"]
-
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec={
-            "step": {"type": "str", "choices": STEPS, "required": True},
-            "id": {"type": "str", "default": ""},
-            "holder": {"type": "str", "default": ""},
-            "name": {"type": "str", "default": ""},
-            "seconds": {"type": "int", "default": 180},
-            "files": {
-                "type": "list", "elements": "dict", "default": [],
-                "options": {
-                    "path": {"type": "path", "required": True},
-                    "text": {"type": "str"},
-                    "first_line": {"type": "str"},
-                    "mode": {"type": "str"},
-                    "owner": {"type": "str"},
-                },
-                "mutually_exclusive": [("text", "first_line")],
-            },
-            "paths": {"type": "list", "elements": "path", "default": []},
-            "units": {"type": "list", "elements": "str", "default": []},
-            "validate": {
-                "type": "list", "elements": "dict", "default": [],
-                "options": {
-                    "command": {"type": "str", "required": True},
-                    "lines": {"type": "list", "elements": "str", "default": []},
-                },
-            },
-            "reload": {"type": "list", "elements": "str", "default": []},
-        },
-        supports_check_mode=True,
-    )  # fmt: skip
+    module = AnsibleModule(argument_spec=arguments.HOST, supports_check_mode=True)
     if os.geteuid() != 0:
         module.fail_json(msg="commit_confirm needs root on the host (become: true)", state="untouched")
     places = state.Places()
@@ -198,13 +258,14 @@ def main() -> None:
             module.exit_json(differences=[files.shown(difference) for difference in found])
         if step == "status":
             module.exit_json(state_of=state.state_of(places, module.params["id"]), **state.status(places))
-        if step == "apply":
-            left = change.apply(places, change.Request(module.params))
+        if step in ("apply", "arm"):
+            make = change.apply if step == "apply" else change.arm_only
+            left = make(places, arming.Request(module.params))
             module.exit_json(changed=True, state="armed", remaining=left)
         if step == "confirm":
-            module.exit_json(changed=True, state=change.confirm(places, module.params["id"]))
-        module.exit_json(**change.revert_all(places, module.params["id"]))
-    except change.Stopped as e:
+            module.exit_json(changed=True, state=ending.confirm(places, module.params["id"]))
+        module.exit_json(**ending.revert_all(places, module.params["id"]))
+    except arming.Stopped as e:
         module.fail_json(msg=e.says, state=e.state)
     except snapshot.SnapshotError as e:
         module.fail_json(msg=str(e), state="untouched")

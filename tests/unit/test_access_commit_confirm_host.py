@@ -5,81 +5,14 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from commit_confirm_host import Host, file, host
 
-from plugins.module_utils.commit_confirm import change, files, snapshot, state, timer
+from plugins.module_utils.commit_confirm import arming, change, ending, files, snapshot, state, timer
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-# systemctl and systemd-run as far as they matter here: they write down how they were called.
-SYSTEMCTL = """#!/bin/sh
-echo "systemctl $*" >>"$CALLS"
-case $1 in
-is-enabled) echo "${ENABLED:-enabled}" ;;
-is-active) echo "${ACTIVE:-active}" ;;
-start) exit "${START:-1}" ;;
-esac
-"""
-SYSTEMD_RUN = """#!/bin/sh
-echo "systemd-run $*" >>"$CALLS"
-exit "${ARMING:-0}"
-"""
-
-
-class Host:
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root = root
-        self.calls = root / "calls"
-        self.calls.touch()
-        tools = root / "bin"
-        tools.mkdir()
-        for name, text in (("systemctl", SYSTEMCTL), ("systemd-run", SYSTEMD_RUN)):
-            (tools / name).write_text(text)
-            (tools / name).chmod(0o755)
-        monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-        monkeypatch.setenv("CALLS", str(self.calls))
-        for directory in ("units", "systemd", "etc"):
-            (root / directory).mkdir()
-        (root / "boot_id").write_text("this-boot\n")
-        self.places = state.Places(
-            str(root / "state"), str(root / "units"), str(root / "boot_id"), str(root / "systemd")
-        )
-        self.etc = root / "etc"
-
-    def request(self, **given: Any) -> change.Request:
-        whole = {
-            "id": "aa", "name": "a test", "holder": "me", "seconds": 60, "files": [], "paths": [],
-            "units": [], "validate": [], "reload": [], **given,
-        }  # fmt: skip
-        return change.Request(whole)
-
-    def apply(self, **given: Any) -> float:
-        return change.apply(self.places, self.request(**given))
-
-    def stage(self) -> str:
-        return state.state_of(self.places, "aa")
-
-    def revert(self, *words: str) -> int:
-        return subprocess.run(["sh", str(self.places.script), *words], check=False).returncode
-
-    def tree(self) -> dict[str, tuple[int, bytes]]:
-        """Everything below etc: mode and content by path."""
-        return {
-            str(p.relative_to(self.etc)): (p.stat().st_mode, p.read_bytes() if p.is_file() else b"")
-            for p in sorted(self.etc.rglob("*"))
-        }
-
-
-@pytest.fixture
-def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
-    return Host(tmp_path, monkeypatch)
-
-
-def file(path: Path, text: str | None, mode: str | None = None) -> dict[str, Any]:
-    return {"path": str(path), "text": text, "mode": mode}
+__all__ = ["host"]
 
 
 def test_differences_are_empty_once_text_and_mode_are_right(host: Host) -> None:
@@ -118,7 +51,7 @@ def test_the_owner_is_kept_or_set(host: Host) -> None:
 def test_confirmed_change_stays_and_leaves_no_traces_beside_the_files(host: Host) -> None:
     (host.etc / "main").write_text("old\n")
     assert host.apply(files=[file(host.etc / "main", "new\n")], reload=["true"]) > 50
-    assert change.confirm(host.places, "aa") == "done"
+    assert ending.confirm(host.places, "aa") == "done"
     assert host.tree() == {"main": ((host.etc / "main").stat().st_mode, b"new\n")}
     assert list(host.places.units.rglob("*.service")) == []
     assert "systemctl stop gpu-provision-revert-aa.timer" in host.calls.read_text()
@@ -187,7 +120,7 @@ def test_confirmation_after_the_timer_reports_that_it_is_put_back(host: Host) ->
     (host.etc / "main").write_text("old\n")
     host.apply(files=[file(host.etc / "main", "new\n")])
     host.revert("timer", "aa")
-    assert change.confirm(host.places, "aa") == "reverted"
+    assert ending.confirm(host.places, "aa") == "reverted"
     assert (host.etc / "main").read_text() == "old\n"
 
 
@@ -197,7 +130,7 @@ def test_confirm_and_timer_at_once_one_of_them_wins(host: Host) -> None:
         transaction = f"r{number}"
         change.apply(host.places, host.request(id=transaction, files=[file(host.etc / "main", "new\n")]))
         racing = subprocess.Popen(["sh", str(host.places.script), "timer", transaction])
-        truth = change.confirm(host.places, transaction)
+        truth = ending.confirm(host.places, transaction)
         racing.wait()
         assert truth == state.state_of(host.places, transaction)
         assert (host.etc / "main").read_text() == {"done": "new\n", "reverted": "old\n"}[truth]
@@ -206,7 +139,7 @@ def test_confirm_and_timer_at_once_one_of_them_wins(host: Host) -> None:
 def test_second_run_is_refused_and_told_who_holds_the_host(host: Host) -> None:
     host.apply(files=[file(host.etc / "one", "x")])
     before = host.tree()
-    with pytest.raises(change.Stopped, match=r"me is changing a test and has [56]\d s left") as stopped:
+    with pytest.raises(arming.Stopped, match=r"me is changing a test and has [56]\d s left") as stopped:
         change.apply(host.places, host.request(id="bb", holder="you", files=[file(host.etc / "two", "y")]))
     assert stopped.value.state == "untouched"
     assert host.tree() == before
@@ -229,7 +162,7 @@ def test_no_timer_no_change(host: Host, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("ARMING", "1")
     (host.etc / "main").write_text("old\n")
     before = host.tree()
-    with pytest.raises(change.Stopped, match="could not be armed: systemd-run") as stopped:
+    with pytest.raises(arming.Stopped, match="could not be armed: systemd-run") as stopped:
         host.apply(files=[file(host.etc / "main", "new\n")])
     assert stopped.value.state == "untouched"
     assert host.tree() == before
@@ -239,7 +172,7 @@ def test_no_timer_no_change(host: Host, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_without_systemd_nothing_is_touched(host: Host) -> None:
     host.places.systemd.rmdir()
-    with pytest.raises(change.Stopped, match="systemd does not run here") as stopped:
+    with pytest.raises(arming.Stopped, match="systemd does not run here") as stopped:
         host.apply(files=[file(host.etc / "main", "new\n")])
     assert stopped.value.state == "untouched"
     assert not host.places.state.exists()
@@ -249,7 +182,7 @@ def test_failed_validation_reverts_and_reloads_nothing(host: Host) -> None:
     (host.etc / "main").write_text("old\n")
     before = host.tree()
     ran = host.root / "reloaded"
-    with pytest.raises(change.Stopped, match="`false` failed") as stopped:
+    with pytest.raises(arming.Stopped, match="`false` failed") as stopped:
         host.apply(
             files=[file(host.etc / "main", "new\n")],
             validate=[{"command": "false", "lines": []}],
@@ -262,7 +195,7 @@ def test_failed_validation_reverts_and_reloads_nothing(host: Host) -> None:
 
 def test_a_line_that_the_check_does_not_print_reverts(host: Host) -> None:
     check = {"command": "echo PasswordAuthentication   YES", "lines": ["passwordauthentication no"]}
-    with pytest.raises(change.Stopped, match="does not say `passwordauthentication no`"):
+    with pytest.raises(arming.Stopped, match="does not say `passwordauthentication no`"):
         host.apply(files=[file(host.etc / "main", "new\n")], validate=[check])
     assert host.stage() == "reverted"
     check["lines"] = ["passwordauthentication yes"]
@@ -275,7 +208,7 @@ def test_failed_reload_puts_back_and_reloads_the_old_state(host: Host) -> None:
     main.write_text("old\n")
     seen = host.root / "seen"
     reload = f"sh -c 'cat {main} >>{seen}; grep -q old {main}'"
-    with pytest.raises(change.Stopped, match="failed: exit status 1") as stopped:
+    with pytest.raises(arming.Stopped, match="failed: exit status 1") as stopped:
         host.apply(files=[file(main, "new\n")], reload=[reload])
     assert stopped.value.state == "reverted"
     assert seen.read_text() == "new\nold\n"
@@ -285,7 +218,7 @@ def test_a_module_that_runs_twice_reverts(host: Host) -> None:
     """Ansible sends a module again after a lost line; the first may have come any distance."""
     (host.etc / "main").write_text("old\n")
     host.apply(files=[file(host.etc / "main", "new\n")])
-    with pytest.raises(change.Stopped, match="the line was lost") as stopped:
+    with pytest.raises(arming.Stopped, match="the line was lost") as stopped:
         host.apply(files=[file(host.etc / "main", "new\n")])
     assert stopped.value.state == "reverted"
     assert (host.etc / "main").read_text() == "old\n"
@@ -297,12 +230,10 @@ def test_what_cannot_be_reloaded_is_restarted_if_its_old_files_are_good(
 ) -> None:
     main = host.etc / "main"
     main.write_text("old\n")
-    sleepless = host.root / "bin" / "sleep"
-    sleepless.write_text("#!/bin/sh\n")
-    sleepless.chmod(0o755)
+    host.tool("sleep", "#!/bin/sh\n")
     # The check passes while the change is made; what it says later is about the old files.
     later = f"sh -c 'grep -q new {main} || {check}'"
-    with pytest.raises(change.Stopped) as stopped:
+    with pytest.raises(arming.Stopped) as stopped:
         host.apply(
             files=[file(main, "new\n")],
             reload=["false"],
@@ -334,9 +265,7 @@ def test_what_cannot_be_put_back_stays_named_and_is_tried_at_the_next_boot(
     host.apply(files=[file(main, "new\n")], reload=["true"])
     reload = host.places.of("armed", "aa") / "reload"
     reload.write_text("false\n")
-    sleepless = host.root / "bin" / "sleep"
-    sleepless.write_text("#!/bin/sh\n")
-    sleepless.chmod(0o755)
+    host.tool("sleep", "#!/bin/sh\n")
     assert host.revert("timer", "aa") == 1
     assert main.read_text() == "old\n", "the files are put back even where the reload fails"
     assert host.stage() == "reverting"
@@ -373,15 +302,15 @@ def test_a_file_behind_a_link_is_changed_there(host: Host) -> None:
 
 @pytest.mark.parametrize("path", ["relative", "/etc/a\tb", "/etc"])
 def test_paths_that_cannot_be_kept_are_refused(host: Host, path: str) -> None:
-    with pytest.raises(change.Stopped) as stopped:
+    with pytest.raises(arming.Stopped) as stopped:
         host.apply(paths=[path])
     assert stopped.value.state == "untouched"
 
 
 def test_revert_of_whatever_is_armed(host: Host) -> None:
-    assert change.revert_all(host.places) == {"changed": False, "ids": [], "state": "untouched"}
+    assert ending.revert_all(host.places) == {"changed": False, "ids": [], "state": "untouched"}
     host.apply(files=[file(host.etc / "main", "new\n")])
-    assert change.revert_all(host.places) == {"changed": True, "ids": ["aa"], "state": "reverted"}
+    assert ending.revert_all(host.places) == {"changed": True, "ids": ["aa"], "state": "reverted"}
     assert state.status(host.places)["last"]["why"] == "asked"
     assert not (host.etc / "main").exists()
 
@@ -390,16 +319,16 @@ def test_by_hand_whatever_is_armed_is_put_back_and_reloaded(host: Host) -> None:
     reloaded = host.root / "reloaded"
     host.apply(files=[file(host.etc / "main", "new\n")], reload=[f"touch {reloaded}"])
     reloaded.unlink()
-    assert host.revert("hand") == 0
+    assert host.revert("revert") == 0
     assert not (host.etc / "main").exists()
     assert reloaded.exists()
 
 
 def test_timer_takes_back_before_the_files_are_written(host: Host) -> None:
     request = host.request(files=[file(host.etc / "main", "new\n")])
-    change.arm(host.places, request)
+    arming.arm(host.places, request)
     host.revert("timer", "aa")
-    with pytest.raises(change.Stopped, match="the timer took the state back") as stopped:
+    with pytest.raises(arming.Stopped, match="the timer took the state back") as stopped:
         change.write(host.places, request)
     assert stopped.value.state == "reverted"
     assert not (host.etc / "main").exists()

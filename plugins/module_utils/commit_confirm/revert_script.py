@@ -1,4 +1,4 @@
-"""The program that puts the old state back, as text.
+"""The program that puts the old state back, as text; a person on the host uses it, too.
 
 It is written to the host before anything changes and runs from a timer or at boot, so it asks for no
 more than sh, coreutils, flock and systemctl: the host's Python may be what broke.
@@ -9,16 +9,55 @@ from __future__ import annotations
 # Read beside state.py, which names the directories, and snapshot.py, which writes the manifest.
 TEXT = r"""#!/bin/sh
 # Written by gpu-provision. Puts back what nobody confirmed.
-# usage: revert.sh timer ID | hand | boot
+# by hand: commit-confirm.sh status | confirm [ID] | revert [ID]; systemd calls it with: timer ID | boot
 set -u
 PATH="$PATH:/usr/sbin:/usr/bin:/sbin:/bin"
 export PATH
 cd "$(dirname "$0")" || exit 1
-why=$1
+why=${1-}
 wanted=${2-}
+case $why in
+status | confirm | timer | boot) ;;
+revert) why=hand ;;
+*) echo "usage: sh $0 status | confirm [ID] | revert [ID]" >&2; exit 2 ;;
+esac
 tab=$(printf '\t')
 
 say() { printf 'gpu-provision: %s\n' "$*"; }
+
+about() { cat "$1/shown" 2>/dev/null || echo "a change that nobody described"; }
+
+status() {
+    found=
+    for dir in armed.* reverting.* done.* reverted.*; do
+        [ -d "$dir" ] || continue
+        found=1
+        ended=
+        [ ! -s "$dir/why" ] || ended=" ($(cat "$dir/why"))"
+        say "${dir%%.*} ${dir#*.}: $(about "$dir")$ended"
+        case $dir in
+        armed.*) systemctl list-timers --no-pager "gpu-provision-revert-${dir#*.}.timer" ;;
+        esac
+    done
+    [ -n "$found" ] || say "nothing is armed, and nothing was"
+}
+
+# As a proof from outside would: what is armed is kept.
+confirm() {
+    kept=
+    for armed in armed.*; do
+        [ -d "$armed" ] || continue
+        id=${armed#armed.}
+        [ -z "$wanted" ] || [ "$id" = "$wanted" ] || continue
+        mv -T "$armed" "done.$id" 2>/dev/null || continue
+        sync . 2>/dev/null || :
+        systemctl stop "gpu-provision-revert-$id.timer" 2>/dev/null || :
+        kept=1
+        say "kept $id: $(about "done.$id")"
+    done
+    [ -n "$kept" ] || say "nothing waits for a confirmation"
+    [ -n "$kept" ]
+}
 
 # Whoever renames the armed directory first has won: this, or the confirmation.
 take() {
@@ -77,7 +116,9 @@ put_units() {
         now=$(systemctl is-active "$unit" 2>/dev/null || :)
         case $active in
         active)
-            if [ "$now" != active ] && [ "$why" != boot ]; then
+            # At boot it was not to be started, if the change had disabled it.
+            if [ "$why" = boot ]; then systemctl --no-block start "$unit" || failed=1
+            elif [ "$now" != active ]; then
                 systemctl reset-failed "$unit" 2>/dev/null || :
                 systemctl start "$unit" || failed=1
             fi ;;
@@ -94,7 +135,7 @@ reload() {
     # At boot the services have not started yet and will read the files as they are now.
     [ "$why" != boot ] || return 0
     # A daemon that was not yet told of the new files still runs with the old ones.
-    [ -e "reverting.$id/reloading" ] || return 0
+    [ -e "reverting.$id/begun" ] || return 0
     timeout 90 sh -e "reverting.$id/reload" && return 0
     # What cannot be reloaded is restarted, if its old files are good: a start that fails would leave nothing.
     [ -s "reverting.$id/units" ] && timeout 90 sh -e "reverting.$id/check" >/dev/null || return 1
@@ -103,12 +144,21 @@ reload() {
     done <"reverting.$id/units"
 }
 
+# Last, as stopping or reloading a service may load or drop rules. A new kernel has nothing of the change in
+# it, and its services load the old files; after a soft reboot it is the same kernel.
+load() {
+    [ -e "reverting.$id/begun" ] && [ -e "reverting.$id/loaded" ] || return 0
+    [ "$why" != boot ] || [ "$(cat "reverting.$id/boot")" = "$(cat @BOOT_ID@)" ] || return 0
+    (cd "reverting.$id" && sh ./loaded)
+}
+
 put_back() {
     # Files first: a daemon that will not reload is no reason to leave the new ones in place.
     done=0
     put_files || done=1
     put_units || done=1
     reload || done=1
+    load || done=1
     return $done
 }
 
@@ -127,13 +177,17 @@ tidy() {
     rm -f "@UNITS@/multi-user.target.wants/@BOOT@" "@UNITS@/@BOOT@"
 }
 
-exec 9>>lock
-flock -w 20 9 || say "another holds the lock; going on without it"
-
-take
+[ "$why" != status ] || { status; exit; }
 result=0
+[ "$why" != confirm ] || confirm || result=1
+
+# Longer than a command may take that is making the change effective now: what it does last has to be undone.
+exec 9>>lock
+flock -w 90 9 || say "another holds the lock; going on without it"
+
+[ "$why" = confirm ] || take
 for dir in reverting.*; do
-    [ -d "$dir" ] || continue
+    [ -d "$dir" ] && [ "$why" != confirm ] || continue
     id=${dir#reverting.}
     try=1
     until put_back; do
@@ -153,6 +207,6 @@ exit $result
 """
 
 
-def text(units: str, boot_unit: str) -> str:
-    """The script for a host whose own units are in `units` (a directory)."""
-    return TEXT.replace("@UNITS@", units).replace("@BOOT@", boot_unit)
+def text(units: str, boot_unit: str, boot_id: str) -> str:
+    """The script for a host whose own units are in the directory `units`, its boot's name in `boot_id`."""
+    return TEXT.replace("@UNITS@", units).replace("@BOOT@", boot_unit).replace("@BOOT_ID@", boot_id)

@@ -40,7 +40,7 @@ class Places:
 
     @property
     def script(self) -> Path:
-        return self.state / "revert.sh"
+        return self.state / "commit-confirm.sh"
 
     def boot(self) -> str:
         return self.boot_id.read_text().strip()
@@ -55,8 +55,11 @@ class Places:
 
 
 @contextlib.contextmanager
-def locked(places: Places, seconds: float = 20.0) -> Iterator[None]:
-    """Hold the host's lock, the one the revert script takes too. Raises TimeoutError when it stays taken."""
+def locked(places: Places, seconds: float = 20.0) -> Iterator[int]:
+    """Hold the host's lock, the one the revert script takes too; its file descriptor.
+
+    A child that is given the descriptor holds the lock with us. Raises TimeoutError when it stays taken.
+    """
     with (places.state / "lock").open("a") as handle:
         end = time.monotonic() + seconds
         while True:
@@ -67,7 +70,7 @@ def locked(places: Places, seconds: float = 20.0) -> Iterator[None]:
                 if time.monotonic() > end:
                     raise TimeoutError(f"{handle.name} stays locked by another process") from None
                 time.sleep(0.1)
-        yield
+        yield handle.fileno()
 
 
 def about(directory: Path) -> dict[str, Any]:

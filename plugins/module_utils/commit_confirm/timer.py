@@ -46,7 +46,7 @@ def unit(transaction: str) -> str:
 
 def write_units(places: Places) -> None:
     """Write the revert script and the unit that runs it at the next boot. Raises OSError."""
-    _put(places.script, text(str(places.units), BOOT_UNIT), 0o700)
+    _put(places.script, text(str(places.units), BOOT_UNIT, str(places.boot_id)), 0o700)
     _put(places.units / BOOT_UNIT, BOOT_TEXT.format(state=places.state, script=places.script), 0o644)
     wants = places.units / "multi-user.target.wants"
     wants.mkdir(exist_ok=True)

@@ -1,0 +1,1 @@
+"""What action plugins of this collection share; runs on the controller."""
