@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .numbers import number
@@ -42,7 +43,15 @@ class Offers:
 
     def of(self, name: str, source: str) -> tuple[Offer, ...]:
         """The offers of one package from one source."""
-        return tuple(o for o in self.packages.get(name, ()) if o.source == source)
+        return self._of.get((name, source), ())
+
+    @cached_property
+    def _of(self) -> Mapping[tuple[str, str], tuple[Offer, ...]]:
+        found: dict[tuple[str, str], tuple[Offer, ...]] = {}
+        for name, offers in self.packages.items():
+            for offer in offers:
+                found[name, offer.source] = (*found.get((name, offer.source), ()), offer)
+        return found
 
     def knows(self, names: Iterable[str], source: str) -> bool:
         """Whether that source offers any of these packages, so that the others' absence means something."""

@@ -44,6 +44,8 @@ class Space:
         self.places = tuple((os, arch) for os in systems for arch in arches)
         self.rules = {}
         self._judged: dict[tuple[object, ...], bool] = {}
+        self._origins: dict[tuple[object, ...], tuple[str, ...]] = {}
+        self._fits: dict[tuple[object, ...], str] = {}
         for rule in self.all_rules():
             if rule not in self.dropped:
                 self.rules.setdefault(rule.stage, []).append(rule)
@@ -122,8 +124,8 @@ class Space:
         for cuda in self._toolkits():
             if not self._allowed(cuda):
                 continue
-            for toolkit_source in toolkit_sources(self.question, c, cuda):
-                fits = self._compatible(c, cuda)
+            fits = self._compatible(c, cuda)
+            for toolkit_source in self._toolkit_sources(c, cuda):
                 chosen = replace(c, cuda=cuda, toolkit_source=toolkit_source, compatibility=fits)
                 if self._holds("cuda", chosen):
                     yield chosen
@@ -144,12 +146,22 @@ class Space:
             self._judged[known] = all(r.holds(empty) for r in rules)
         return self._judged[known]
 
-    def _compatible(self, c: Candidate, cuda: Sequence[str]) -> str:
+    def _toolkit_sources(self, c: Candidate, cuda: tuple[str, ...]) -> tuple[str, ...]:
+        known = (c.source, c.os, c.arch, cuda)
+        if known not in self._origins:
+            self._origins[known] = toolkit_sources(self.question, c, cuda)
+        return self._origins[known]
+
+    def _compatible(self, c: Candidate, cuda: tuple[str, ...]) -> str:
         q = self.question
-        cards = [g for label, g in q.gpus if label in self.kept]
-        branch, version = q.catalog.branches[c.branch], known_version(c, q)
-        found = [compatibility(q.catalog, branch, version, v, cards) for v in cuda]
-        return max(found, key=lambda name: RANK[name], default="native")
+        version = known_version(c, q)
+        known = (c.branch, version, cuda)
+        if known not in self._fits:
+            cards = [g for label, g in q.gpus if label in self.kept]
+            branch = q.catalog.branches[c.branch]
+            found = [compatibility(q.catalog, branch, version, v, cards) for v in cuda]
+            self._fits[known] = max(found, key=lambda name: RANK[name], default="native")
+        return self._fits[known]
 
     def libraries(self, c: Candidate, library: str) -> Iterator[Candidate]:
         """The set with each choice of cuDNN or NCCL that holds, newest first; none at all comes last."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from .tables import Catalog, catalog
@@ -35,6 +36,7 @@ def last_day(month: str) -> date:
     return date(year + number // 12, number % 12 + 1, 1) - timedelta(days=1)
 
 
+@lru_cache(maxsize=1024)
 def support(branch: int, *, os: str, source: str, today: date, of: Catalog | None = None) -> Support | None:
     """The state of a branch from a source on a distribution; None where the catalog has no such branch."""
     data = of or catalog()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ..errors import Usage
+from ..yaml_text import read_yaml
 from .numbers import minor, number
 from .rows import (
     Architecture,
@@ -53,7 +54,6 @@ KEYS = {
     "order": "key",
     "never": "version",
 }
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def site_directories() -> tuple[Path, ...]:
@@ -169,7 +169,7 @@ def _files(site: Path) -> Iterator[Path]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_LOADER)
+        document = read_yaml(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as e:
         raise Usage(f"{path}: not readable as YAML: {e}") from e
     if not isinstance(document, dict):

@@ -32,11 +32,12 @@ def catalog(subject: str, filter_: str, as_json: bool) -> None:
 
 
 def _show(columns: tuple[str, ...], rows: tuple[tuple[str, ...], ...]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from provision.report.screen import Screen
+
     wide = max(120, sum(max(len(r[i]) for r in (columns, *rows)) + 2 for i in range(len(columns))))
-    console = Console(width=None if sys.stdout.isatty() else wide, highlight=False)
+    console = Screen(width=None if sys.stdout.isatty() else wide, highlight=False)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")

@@ -7,13 +7,16 @@ import importlib
 import os
 import signal
 import sys
-from contextlib import suppress
-from typing import Any, NoReturn
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from provision import __version__
 from provision.errors import Failure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 # command -> (attribute of provision.cli.<module>, one line for the overview). The line stands here so
 # that `--help` imports none of them.
@@ -29,6 +32,21 @@ COMMANDS = {
     "lab": ("lab:lab", "Lab hosts on this machine, with a GPU double."),
 }
 INTERRUPTED = 130
+READER_GONE = 128 + signal.SIGPIPE
+"""What the shell reports of any program whose reader went away before its end."""
+
+
+class ReaderGone(Exception):
+    """Standard output, or error, is read no more (`| head`)."""
+
+
+@contextmanager
+def _reader_watched() -> Iterator[None]:
+    """click would end the process with 1 for a reader that went away, and 1 says something else."""
+    try:
+        yield
+    except BrokenPipeError as e:
+        raise ReaderGone from e
 
 
 class LazyGroup(click.Group):
@@ -43,6 +61,15 @@ class LazyGroup(click.Group):
         module, attribute = COMMANDS[name][0].split(":")
         command: click.Command = getattr(importlib.import_module(f"provision.cli.{module}"), attribute)
         return command
+
+    def make_context(self, *arguments: Any, **named: Any) -> click.Context:
+        """Prints help and version by itself."""
+        with _reader_watched():
+            return super().make_context(*arguments, **named)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _reader_watched():
+            return super().invoke(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -84,10 +111,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         _say("interrupted")
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
-        # The reader went away (`| head`): nothing to say, and Python must not try again at exit.
+    except (BrokenPipeError, ReaderGone):
+        # Nothing to say, and Python must not try again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+        sys.exit(READER_GONE)
     except OSError as e:
         # A full disk, a home that cannot be written: the machine's trouble, not a defect.
         _say(": ".join(filter(None, (str(e.filename or ""), e.strerror or str(e)))))

@@ -101,10 +101,11 @@ def _own_arch() -> str:
 
 
 def _show(stack: Stack, title: str) -> None:
-    from rich.console import Console
     from rich.table import Table
 
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    from provision.report.screen import Screen
+
+    console = Screen(width=None if sys.stdout.isatty() else 120, highlight=False)
     console.print(title, style="bold", soft_wrap=True)
     if not stack.satisfiable:
         console.print("no set satisfies this:", style="red")

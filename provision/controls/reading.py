@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-import yaml
-
 from ..facts.known import Unknown, Unsupported
+from ..yaml_text import read_yaml
 from .gpu import cards
 from .model import Judged, Verdict, skipped, unknown
 
@@ -28,9 +27,7 @@ _DATA = Path(__file__).parent / "data"
 @cache
 def table(name: str) -> dict[str, Any]:
     """One data file of this room, without its ending."""
-    # libyaml's loader reads the same in a tenth of the time; not every build of PyYAML has it.
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return dict(yaml.load((_DATA / f"{name}.yml").read_text(encoding="utf-8"), Loader=loader))
+    return dict(read_yaml((_DATA / f"{name}.yml").read_text(encoding="utf-8")))
 
 
 def gpus(host: Judged) -> tuple[Gpu, ...] | Verdict:

@@ -12,9 +12,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..facts.known import Unknown
+from ..yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,4 +134,4 @@ def _refusal(gpu: Gpu, what: str, asked: int, offered: tuple[int, ...]) -> str:
 
 @cache
 def _limits() -> dict[str, list[str]]:
-    return dict(yaml.safe_load(_DATA.read_text(encoding="utf-8")))
+    return dict(read_yaml(_DATA.read_text(encoding="utf-8")))

@@ -7,11 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..facts.kernels import LoadedDriver, ModInfo
 from ..facts.known import Unknown
 from ..facts.versions import branch, upstream
+from ..yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from ..facts import Facts
@@ -22,7 +21,7 @@ _DATA = Path(__file__).parent.parent / "catalog" / "data" / "driver_names.yml"
 
 @cache
 def _data() -> dict[str, Any]:
-    return dict(yaml.safe_load(_DATA.read_text(encoding="utf-8")))
+    return dict(read_yaml(_DATA.read_text(encoding="utf-8")))
 
 
 def names(section: str) -> tuple[str, ...]:

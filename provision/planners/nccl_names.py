@@ -7,15 +7,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
+from ..yaml_text import read_yaml
 
 _DATA = Path(__file__).parent.parent / "catalog" / "data" / "nccl_variables.yml"
 
 
 @cache
 def _data() -> dict[str, Any]:
-    document = yaml.safe_load(_DATA.read_text(encoding="utf-8"))
-    return dict(document)
+    return dict(read_yaml(_DATA.read_text(encoding="utf-8")))
 
 
 @cache

@@ -6,23 +6,11 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
+from ..yaml_text import read_yaml
 from .tree import root
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-# libyaml's loader where PyYAML was built with it: ten times faster, same result.
-Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def read_yaml(text: str) -> Any:
-    """The value of a YAML text that a person wrote. Raises YAMLError where it has none."""
-    try:
-        return yaml.load(text, Loader)
-    except (ValueError, RecursionError) as e:  # 2026-02-31 looks like a date and is none
-        raise yaml.YAMLError(str(e)) from e
 
 
 @dataclass(frozen=True)
@@ -41,7 +29,7 @@ def declared() -> Mapping[str, Variable]:
     found: dict[str, Variable] = {}
     for file in sorted(root().glob("roles/*/meta/argument_specs.yml")):
         role = file.parents[1].name
-        document = yaml.load(file.read_text(encoding="utf-8"), Loader)
+        document = read_yaml(file.read_text(encoding="utf-8"))
         for name, spec in (document["argument_specs"]["main"].get("options") or {}).items():
             found[name] = Variable(name, role, spec.get("default"), spec)
     return found

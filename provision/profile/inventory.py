@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ..errors import Usage
+from ..yaml_text import check, where
 from .declared import declared
-from .presets import where
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,14 +120,16 @@ def _unlock(loader: Any, secrets: list[tuple[str, Any]]) -> None:
 
 def _check_yaml(source: Path) -> None:
     """Raises Usage where a file is broken YAML, in one line; Ansible would try it as three other formats."""
-    files = [source] if source.is_file() else source.glob("*") if source.is_dir() else []
-    for file in files:
-        if file.suffix in (".yml", ".yaml"):
+    files = [source] if source.is_file() else [*source.glob("*")] if source.is_dir() else []
+    beside = source if source.is_dir() else source.parent
+    variables = [file for part in ("group_vars", "host_vars") for file in (beside / part).rglob("*")]
+    for file in [*files, *variables]:
+        # In the folders of variables a file without an ending is YAML too.
+        endings = (".yml", ".yaml", "") if file in variables else (".yml", ".yaml")
+        if file.suffix in endings and file.is_file():
             try:
                 # Parsed and not loaded: tags such as !vault are Ansible's to understand.
-                with file.open(encoding="utf-8") as text:
-                    for _ in yaml.parse(text):
-                        pass
+                check(file.read_text(encoding="utf-8"))
             except (OSError, yaml.YAMLError, UnicodeDecodeError) as e:
                 raise Usage(f"inventory {file}: {where(e)}") from e
 

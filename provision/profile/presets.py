@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from ..errors import Usage
-from .declared import read_yaml
+from ..yaml_text import read_yaml, where
 from .tree import root
 
 
@@ -50,13 +50,6 @@ def read(file: Path) -> Mapping[str, Any]:
     if not isinstance(document, Mapping) or not all(isinstance(k, str) for k in document):
         raise Usage(f"{file}: must be a mapping of variables to values")
     return document
-
-
-def where(error: Exception) -> str:
-    """What is wrong with a file of YAML, and where in it."""
-    mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error)
-    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else f"not YAML: {problem}"
 
 
 def _folder() -> Path:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from ..errors import Usage
-from .declared import read_yaml
+from ..yaml_text import read_yaml, where
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -28,7 +28,7 @@ def parse(assignments: Iterable[str]) -> dict[str, Any]:
         except OSError as e:
             raise Usage(f"--set {name}: {e.filename}: {e.strerror}") from e
         except yaml.YAMLError as e:
-            raise Usage(f"--set {name}: the value is not YAML: {getattr(e, 'problem', e)}") from e
+            raise Usage(f"--set {name}: the value is not YAML: {where(e)}") from e
         except UnicodeDecodeError as e:
             raise Usage(f"--set {name}: {text[1:]} is no UTF-8 text (byte {e.start})") from e
     return values

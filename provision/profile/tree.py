@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-import yaml
+from ..yaml_text import read_yaml
 
 NAMESPACE, NAME = "gpu_provision", "host"
 
@@ -27,5 +27,5 @@ def root() -> Path:
 @cache
 def role_order() -> tuple[str, ...]:
     """The short names of all roles in the order in which they run, as playbooks/site.yml has them."""
-    plays = yaml.safe_load((root() / "playbooks" / "site.yml").read_text(encoding="utf-8"))
+    plays = read_yaml((root() / "playbooks" / "site.yml").read_text(encoding="utf-8"))
     return tuple(entry["role"].rpartition(".")[2] for entry in plays[0]["roles"])

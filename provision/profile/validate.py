@@ -37,9 +37,6 @@ def unknown_names(names: Iterable[str], *, foreign_allowed: bool) -> list[str]:
 
 def wrong_values(values: Mapping[str, Any]) -> list[str]:
     """One sentence for each declared variable whose value is of the wrong type or shape."""
-    # Ansible's own validator: the command and the role can then never disagree about a type.
-    from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-
     errors = []
     for name, value in values.items():
         if name == "required_controls" and (problem := _no_controls(value)):
@@ -47,12 +44,22 @@ def wrong_values(values: Mapping[str, Any]) -> list[str]:
         variable = declared().get(name)
         if variable is None or (value is None and variable.default is None):
             continue
-        result = ArgumentSpecValidator({name: _checkable(variable)}).validate({name: value})
-        if result.error_messages:
-            errors.append(f"{name}: {result.error_messages[0].removeprefix(f'{name}: ')}")
-        elif name in SHAPES and (problem := SHAPES[name](value)):
+        problem = _wrong_type(variable, value)
+        if problem is None and name in SHAPES:
+            problem = SHAPES[name](value)
+        if problem:
             errors.append(f"{name}: {problem}")
     return errors
+
+
+def _wrong_type(variable: Variable, value: Any) -> str | None:
+    """What Ansible's own validator says: the command and the role can then never disagree about a type."""
+    # Slow to import, and not needed where a profile gives nothing.
+    from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+    name = variable.name
+    result = ArgumentSpecValidator({name: _checkable(variable)}).validate({name: value})
+    return result.error_messages[0].removeprefix(f"{name}: ") if result.error_messages else None
 
 
 def _no_controls(value: Any) -> str | None:

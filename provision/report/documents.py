@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from . import exits
@@ -48,6 +47,8 @@ def dump(document: dict[str, Any]) -> str:
 
 def schema(name: str) -> dict[str, Any]:
     """The published JSON Schema of a document, by the name in its `schema` field."""
+    from importlib import resources
+
     file = name.removeprefix("gpu-provision/").replace("/", "-") + ".json"
     loaded: dict[str, Any] = json.loads(
         resources.files(__package__).joinpath("schemas", file).read_text("utf-8")

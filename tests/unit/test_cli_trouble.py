@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,11 @@ def test_json_that_python_cannot_read_is_no_recording(tmp_path: Path, text: str)
     ("name", "text", "says"),
     [
         ("date.yml", "gpu_settings_clocks: 2026-02-31\n", "not YAML"),
+        (
+            "twice.yml",
+            "a: {b: 1}\nc:\n  d: 1\n  d: 2\n",
+            "line 4, column 3: d is given twice; first in line 3",
+        ),
         ("word.yml", "required_controls: 5\n", "must be a list of controls"),
         ("control.yml", "required_controls: [gpu.heath]\n", "did you mean gpu.health?"),
     ],
@@ -107,6 +113,38 @@ def test_a_reader_that_goes_away_does_not_change_the_exit_code(tmp_path: Path, f
     finally:
         os.close(writer)
     assert_one_message(done, 3, "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["resolve --gpu A100 --os debian12", "resolve --gpu A100 --os debian12 --json", "catalog gpus", "--help"],
+)
+def test_any_other_command_whose_reader_goes_away_ends_as_programs_do(words: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = run(*words.split(), capture_output=False, stdout=writer, stderr=subprocess.PIPE)
+    finally:
+        os.close(writer)
+    assert_one_message(done, 128 + signal.SIGPIPE, "")
+    assert not done.stderr
+
+
+def test_a_key_given_twice_in_a_value(tmp_path: Path) -> None:
+    (tmp_path / "v").write_text("{graphics: 1,\n graphics: 2}")
+    done = run("audit", "h", "--set", f"gpu_settings_clocks=@{tmp_path / 'v'}")
+    assert_one_message(done, 2, "line 2, column 2: graphics is given twice")
+
+
+@pytest.mark.parametrize("place", ["hosts.yml", "group_vars/all.yml", "host_vars/h"])
+def test_a_key_given_twice_in_an_inventory(tmp_path: Path, place: str) -> None:
+    (tmp_path / "group_vars").mkdir()
+    (tmp_path / "host_vars").mkdir()
+    (tmp_path / "hosts.yml").write_text("all:\n  hosts:\n    h:\n")
+    with (tmp_path / place).open("a") as file:
+        file.write("      x: 1\n      x: 2\n" if place == "hosts.yml" else "x: 1\nx: 2\n")
+    done = run("audit", "h", "-i", tmp_path)
+    assert_one_message(done, 2, f"{place}: line {5 if place == 'hosts.yml' else 2}, column")
 
 
 def test_a_device_or_pipe_is_written_into_and_not_replaced(tmp_path: Path) -> None:

@@ -17,14 +17,9 @@ Mend = Callable[[str, str], str]
 
 def console(stream: TextIO) -> Console:
     """A console on `stream`: colours on a terminal only (NO_COLOR is honoured), long lines elsewhere."""
-    from rich.console import Console
+    from ..screen import Screen
 
-    class Out(Console):
-        def on_broken_pipe(self) -> None:
-            """Left to the command, which knows its exit code; rich would end the process with 1."""
-            raise BrokenPipeError
-
-    out = Out(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
+    out = Screen(file=stream, highlight=False, soft_wrap=not stream.isatty(), emoji=False, markup=False)
     if out.width < 1:  # COLUMNS=0: nothing would be printed at all
         out.width = 80
     return out
