@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.known import Unknown
-from .nccl_names import between_hosts
+from .nccl_names import between_hosts, unread
+from .nccl_release import nccl_release
 from .wanted import Why
 
 if TYPE_CHECKING:
@@ -105,7 +106,36 @@ def rdma_ports(facts: Facts) -> Chosen:
     value = "=" + ",".join(f"{port.device}:{port.port}" for port in fit)
     says = f"{len(fit)} active RDMA ports, by exact name (mlx5_1 matches mlx5_10 too)"
     why = Why("NCCL_IB_HCA", says, NCCL_DOCS)
-    return Chosen({"NCCL_IB_HCA": value}, (why, *_told(excluded)))
+    address = _gid_index(facts, fit)
+    return Chosen({"NCCL_IB_HCA": value, **address.values}, (why, *address.why, *_told(excluded)))
+
+
+def _gid_index(facts: Facts, ports: list[RdmaPort]) -> Chosen:
+    """NCCL_IB_GID_INDEX, only for an NCCL on RoCE that does not find the entry itself.
+
+    From 2.21 on NCCL picks a routable RoCE v2 entry of each port's table by itself (NCCL_IB_ROCE_VERSION_NUM
+    came with that); before, it takes entry 0, which is RoCE v1 and link-local. One index serves all ports.
+    """
+    release = nccl_release(facts)
+    if release is None or ports[0].link_layer == "InfiniBand":
+        return Chosen({})
+    if unread("NCCL_IB_ROCE_VERSION_NUM", release) is None:
+        return Chosen({})
+    common = set.intersection(
+        *({index for index, gid, kind in p.gids if _routable(gid, kind)} for p in ports)
+    )
+    if not common:
+        says = (
+            f"not set, though NCCL {release} needs it: no entry is a RoCE v2 address over IPv4 on all ports"
+        )
+        return Chosen({}, (Why("NCCL_IB_GID_INDEX", says, NCCL_DOCS),))
+    says = f"NCCL {release} does not look for the RoCE v2 address over IPv4 itself"
+    return Chosen({"NCCL_IB_GID_INDEX": str(min(common))}, (Why("NCCL_IB_GID_INDEX", says, NCCL_DOCS),))
+
+
+def _routable(gid: str, kind: str) -> bool:
+    """An IPv4 address in IPv6 form (::ffff:a.b.c.d), as the kernel prints it, of RoCE version 2."""
+    return "v2" in kind and gid.lower().startswith("0000:0000:0000:0000:0000:ffff:")
 
 
 def _unfit_port(port: RdmaPort) -> str | None:

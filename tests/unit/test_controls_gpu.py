@@ -245,3 +245,15 @@ def test_kernels_are_named_in_what_is_expected() -> None:
     assert provision.controls.driver.ROLE == "nvidia_driver"
     assert {provision.controls.gpu.ROLE, provision.controls.nccl.ROLE} == {"gpu_settings", "nccl"}
     assert provision.controls.host.sources is not None
+
+
+def test_misspelt_and_unread_names_of_a_users_own_file_warn() -> None:
+    lines = "NCCL_SOKET_IFNAME=eth0\nNCCL_WORK_FIFO_DEPTH=8\nNCCL_DEBUG=WARN\nOMP_NUM_THREADS=4\n"
+    items = {"file:/etc/nccl.conf": text(lines), "dpkg.list": dpkg({"libnccl2": "2.28.7-1+cuda13.0"})}
+    found = find("nccl.known-names", items=items)
+    assert (found.status, found.role) == (Status.WARN, None)
+    assert "near NCCL_SOCKET_IFNAME" in found.evidence[0]
+    assert "2.21.5 was the last" in found.evidence[1]
+    assert len(found.evidence) == 2
+    right = find("nccl.known-names", items={**items, "file:/etc/nccl.conf": text("NCCL_DEBUG=WARN\n")})
+    assert right.status is Status.PASS

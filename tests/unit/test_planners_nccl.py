@@ -7,11 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from planner_host import DOCKER, LOOPBACK, MISSING, facts, link, port, profile, said, stack, text
+import yaml
+from planner_host import DOCKER, LOOPBACK, MISSING, dpkg, facts, link, port, profile, said, stack, text
 
+from provision.catalog.numbers import below
 from provision.facts.known import Unknown
 from provision.planners import nccl, nccl_file
-from provision.planners.nccl_names import variables
+from provision.planners.nccl_names import _DATA as DATA
+from provision.planners.nccl_names import unread, variables
 
 CONF = "file:/etc/nccl.conf"
 
@@ -223,3 +226,65 @@ def test_the_names_are_those_of_the_documentation() -> None:
     documented = {"NCCL_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_DEBUG", "NCCL_P2P_LEVEL", "NCCL_NET_GDR_LEVEL", "NCCL_ALGO",
                   "NCCL_CROSS_NIC", "NCCL_IB_GID_INDEX", "NCCL_NVLS_ENABLE", "NCCL_MIN_NCHANNELS"}  # fmt: skip
     assert documented <= variables()
+
+
+ROCE = {"rate": "200 Gb/sec", "layer": "Ethernet"}
+LINK_LOCAL = {"index": 0, "gid": "fe80:0000:0000:0000:0000:0000:0000:0001", "type": "IB/RoCE v1"}
+
+
+def roce(device: str, *indexes: int) -> dict[str, Any]:
+    """A RoCE port whose table has a routable address of version 2 at these indexes, and of version 1 before each."""
+    gid = "0000:0000:0000:0000:0000:ffff:0a00:0005"
+    pairs = [
+        ({"index": i - 1, "gid": gid, "type": "IB/RoCE v1"}, {"index": i, "gid": gid, "type": "RoCE v2"})
+        for i in indexes
+    ]
+    v2 = {"index": 1, "gid": LINK_LOCAL["gid"], "type": "RoCE v2"}
+    return {**port(device, **ROCE), "gids": [LINK_LOCAL, v2, *(gid for pair in pairs for gid in pair)]}
+
+
+def gid_index(version: str | None, *ports: dict[str, Any]) -> str | None:
+    packages = {} if version is None else {"libnccl2": version}
+    return conf(plan(changed={"rdma": said(list(ports)), "dpkg.list": dpkg(packages)})).get(
+        "NCCL_IB_GID_INDEX"
+    )
+
+
+@pytest.mark.parametrize(
+    ("version", "ports", "index"),
+    [
+        ("2.18.3-1+cuda12.2", (roce("mlx5_0", 3), roce("mlx5_1", 3)), "3"),
+        ("2.20.5-1+cuda12.4", (roce("mlx5_0", 3, 5), roce("mlx5_1", 5)), "5"),
+        ("2.20.5-1+cuda12.4", (roce("mlx5_0", 3), roce("mlx5_1", 5)), None),
+        ("2.21.5-1+cuda12.4", (roce("mlx5_0", 3),), None),
+        ("2.30.7-1+cuda13.3", (roce("mlx5_0", 3),), None),
+        ("2.18.3-1+cuda12.2", (port("mlx5_0"),), None),
+        (None, (roce("mlx5_0", 3),), None),
+    ],
+)
+def test_a_gid_index_is_set_only_for_an_nccl_that_does_not_look_itself(
+    version: str | None, ports: tuple[dict[str, Any], ...], index: str | None
+) -> None:
+    assert gid_index(version, *ports) == index
+
+
+@pytest.mark.parametrize(
+    ("name", "release", "why"),
+    [
+        ("NCCL_IB_ROCE_VERSION_NUM", "2.20.5", "came with 2.21.5"),
+        ("NCCL_WORK_FIFO_DEPTH", "2.22.3", "2.21.5 was the last"),
+        ("NCCL_WORK_FIFO_DEPTH", "2.21.5", None),
+        ("NCCL_SOCKET_IFNAME", "2.30.7", None),
+        ("NCCL_IBEXT_DISABLE", "2.30.7", None),
+    ],
+)
+def test_releases_that_read_a_variable(name: str, release: str, why: str | None) -> None:
+    said_ = unread(name, release)
+    assert said_ is None if why is None else why in (said_ or "")
+
+
+def test_no_variable_ends_before_it_began() -> None:
+    rows = yaml.safe_load(DATA.read_text(encoding="utf-8"))["nccl"]
+    for name, row in rows.items():
+        assert set(row) <= {"since", "last"}, name
+        assert not below(row.get("last", "99"), row.get("since")), name
