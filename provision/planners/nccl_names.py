@@ -7,9 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..yaml_text import read_yaml
-
 from ..catalog.numbers import below
+from ..yaml_text import read_yaml
 
 _DATA = Path(__file__).parent.parent / "catalog" / "data" / "nccl_variables.yml"
 
