@@ -6,13 +6,15 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cases import HEALTHY, judged
+from cases import HEALTHY, RECORDINGS, TODAY, judged
 from double_world import Host
 
 from provision.controls import all_controls
 from provision.controls.model import Status
 from provision.lab.double.models import models, platforms
+from provision.profile.compose import compose
 from provision.recording.model import Recording
+from provision.runs.look import judge
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -105,3 +107,18 @@ def test_nothing_is_told_of_a_recording_without_answers() -> None:
     found = judged(empty)
     assert set(found) == set(all_controls())
     assert {name: f.actual for name, f in found.items() if f.status is not Status.UNKNOWN} == {}
+
+
+OTHERS = sorted((RECORDINGS / "others").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_a_healthy_host_that_others_set_up_is_not_found_wanting(path: Path) -> None:
+    """What only our roles would do (a hold, a limit, a file of ours) is no fault where no profile asks for it.
+
+    These recordings stay as they are when roles learn more.
+    """
+    recording = Recording.from_json(path.read_text(encoding="utf-8"))
+    found = judge(recording, compose("default", {}, {}, {}), TODAY).findings
+    odd = {f.control: f.actual for f in found if f.status not in (Status.PASS, Status.SKIP)}
+    assert set(odd) <= {"driver.branch-supported"}, odd
