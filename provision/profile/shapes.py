@@ -25,6 +25,12 @@ def clocks(value: Any) -> str | None:
     return "must be none, max, base, or a mapping with graphics and memory in MHz"
 
 
+def compute_mode(value: Any) -> str | None:
+    """One of nvidia-smi's modes, or nothing at all, which a list of choices would not allow."""
+    modes = ("default", "exclusive_process", "prohibited")
+    return None if value is None or value in modes else f"{value!r} is none of {', '.join(modes)}"
+
+
 def version(parts: str) -> Callable[[Any], str | None]:
     """A dotted version given as text; a YAML number would have lost digits (13.10 reads as 13.1)."""
 
@@ -52,6 +58,7 @@ def nccl_variables(value: Any) -> str | None:
 
 SHAPES: dict[str, Callable[[Any], str | None]] = {
     "gpu_settings_clocks": clocks,
+    "gpu_settings_compute_mode": compute_mode,
     "nvidia_driver_version": version(r"\d+\.\d+(\.\d+)?"),
     "nccl_variables": nccl_variables,
 }

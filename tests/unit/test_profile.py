@@ -39,6 +39,7 @@ def test_layers_win_in_their_order() -> None:
         ({"gpu_settings_clocks": "fast"}, "none, max, base"),
         ({"gpu_settings_clocks": {"graphics": "1410 MHz"}}, "whole number of MHz"),
         ({"gpu_settings_clocks": {"gfx": 1410}}, "gfx"),
+        ({"gpu_settings_compute_mode": "exclusive"}, "exclusive_process"),
         ({"gpu_settings_persistence": "perhaps"}, "gpu_settings_persistence"),
         ({"nccl_variables": ["NCCL_DEBUG"]}, "nccl_variables"),
         ({"nvidia_driver_version": 535.10}, "in quotes"),
@@ -147,3 +148,13 @@ def test_single_values_are_decrypted(inventory: Path, tmp_path: Path) -> None:
     assert read.variables["ansible_become_password"] == "s3cret"
     with pytest.raises(Usage, match="--vault-password-file"):
         Inventory(str(inventory)).hosts("b")
+
+
+def test_every_default_passes_the_roles_own_check() -> None:
+    """Ansible checks a default as any value: nothing at all is none of a list of choices."""
+    from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+    for name, variable in declared().items():
+        spec = {k: v for k, v in variable.spec.items() if k in ("type", "elements", "choices")}
+        told = ArgumentSpecValidator({name: spec}).validate({name: variable.default}).error_messages
+        assert not told, told
