@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible_collections.gpu_provision.host.provision.profile import administrators
 from ansible_collections.gpu_provision.host.provision.profile.declared import declared
 from ansible_collections.gpu_provision.host.provision.profile.model import Profile
 from ansible_collections.gpu_provision.host.provision.recording.model import Recording, RecordingError
@@ -25,7 +26,15 @@ def recording_of(variables: dict[str, Any], templar: Any) -> Recording:
 
 
 def profile_of(variables: dict[str, Any], templar: Any) -> Profile:
-    """The declared variables as this host has them; a role that is not in the play keeps its defaults."""
+    """The declared variables as this host has them; a role that is not in the play keeps its defaults.
+
+    Raises AnsibleError where a key of an administrator is none, or its file cannot be read.
+    """
     chosen = {name: templar.template(variables[name]) for name in declared() if name in variables}
+    if chosen.get(administrators.VARIABLE):
+        try:
+            chosen[administrators.VARIABLE] = administrators.expanded(chosen[administrators.VARIABLE])
+        except ValueError as e:
+            raise AnsibleError(f"{administrators.VARIABLE}: {e}") from e
     defaults = {name: variable.default for name, variable in declared().items()}
     return Profile("playbook", {**defaults, **chosen}, chosen)

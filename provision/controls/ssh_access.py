@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Absent, Unknown
+from ..planners import ssh_admins
 from ..planners.ssh_admission import shut_out
-from ..planners.ssh_refusal import administers, configured_ports, listening_ports
+from ..planners.ssh_refusal import administers, configured_ports, listening_ports, locks
 from .model import Judged, Severity, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
     from ..facts.accounts import Account
     from ..facts.sshd import Sshd
 
@@ -29,7 +32,7 @@ def admin_key(host: Judged) -> Verdict:
     if isinstance(accounts, Unknown):
         return unknown(accounts)
     unseen = [a.name for a in accounts if isinstance(a.keys, Unknown) or isinstance(a.sudo, Unknown)]
-    found = [a for a in accounts if administers(a)]
+    found = [a for a in accounts if administers(a, locked=locks(sshd))]
     admitted = [a.name for a in found if (reason := _refused(sshd, a)) is None]
     if admitted:
         return passed(", ".join(admitted))
@@ -43,6 +46,58 @@ def admin_key(host: Judged) -> Verdict:
         advice="Install a public key for root or for an account with sudo before passwords are closed.",
         evidence=tuple(evidence),
     )
+
+
+@control(
+    "ssh.administrators",
+    "Administrators of the profile have their accounts, keys and sudo",
+    severity=Severity.HIGH,
+    required=True,
+    role="ssh_hardening",
+)
+def administrators(host: Judged) -> Verdict:
+    wanted, rules = ssh_admins.named(host.profile), ssh_admins.sudoers(host.profile)
+    written, accounts = host.facts.file(ssh_admins.SUDOERS), host.facts.accounts
+    if isinstance(host.facts.sshd, Absent):
+        return skipped("there is no sshd on this host")
+    if isinstance(host.facts.sshd, Unknown):
+        return unknown(host.facts.sshd)
+    if not wanted and isinstance(written, Unknown | Absent):
+        # A host where nobody was ever named has no such file; an old recording did not ask for it.
+        return skipped("the profile names no administrator")
+    if isinstance(written, Unknown):
+        return unknown(written)
+    if isinstance(accounts, Unknown):
+        return unknown(accounts)
+    bad = [line for admin in wanted for line in _lacks(host, admin)]
+    if (None if isinstance(written, Absent) else written) != rules.text:
+        bad.append(f"{ssh_admins.SUDOERS} is not as the profile has it")
+    if bad:
+        return failed(", ".join(a["name"] for a in wanted) or "none", bad[0], evidence=tuple(bad))
+    unread = [a["name"] for a in wanted if a["sudo"] and not _sudo_known(host, a["name"])]
+    if unread:
+        return unknown(f"what sudo gives {', '.join(unread)} could not be read")
+    return passed(", ".join(a["name"] for a in wanted) or "none")
+
+
+def _sudo_known(host: Judged, name: str) -> bool:
+    account = ssh_admins.account_of(host.facts, name)
+    return account is not None and not isinstance(account.sudo, Unknown)
+
+
+def _lacks(host: Judged, admin: Mapping[str, Any]) -> Iterator[str]:
+    """What an administrator of the profile does not have on the host."""
+    name = admin["name"]
+    account = ssh_admins.account_of(host.facts, name)
+    if account is None:
+        yield f"{name} is no account"
+        return
+    missing = ssh_admins.missing_keys(account, tuple(admin["keys"]))
+    if missing:
+        yield f"{name} lacks {len(missing)} of {len(admin['keys'])} keys"
+    yield from (f"{name}: sshd ignores what is in {why}" for why in account.keys_refused if missing)
+    if admin["sudo"] and account.sudo in ("none", "passwd"):
+        yield f"{name} may not become root" + (" without a password" if account.sudo == "passwd" else "")
 
 
 @control(

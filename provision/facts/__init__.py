@@ -230,6 +230,7 @@ class Facts:
     failed_units = _fact(_units.failed, "units.failed")
     sshd = _fact(_sshd.sshd, "sshd.effective", "sshd.files")
     accounts = _fact(_accounts.accounts, "accounts")
+    other_accounts = _fact(_accounts.others, "accounts.other")
 
     # Network
 

@@ -19,7 +19,8 @@ class Account:
     `password` is set, locked or none; `sudo` is nopasswd, passwd or none. `keys` counts all
     keys that sshd would take, `forced_command_keys` those among them that only run one command;
     `keys_refused` says which files sshd ignores for their modes. `locked_by` tells `!` (sshd refuses
-    the account) from `*` (only its password). What the recorder had no right
+    the account) from `*` (only its password). `fingerprints` are those of keys without options,
+    `bound_fingerprints` of the others; None where they were not recorded. What the recorder had no right
     to see is Unknown.
     """
 
@@ -36,6 +37,8 @@ class Account:
     keys_refused: tuple[str, ...] = ()
     certificate_authorities: int | None = None
     groups: tuple[str, ...] | None = None
+    fingerprints: tuple[str, ...] | None = None
+    bound_fingerprints: tuple[str, ...] | None = None
 
 
 def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
@@ -56,7 +59,7 @@ def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
             value = int_of(row, key)
             return value if value is not None else Unknown(f"{key} of {name} is not known", answer.item)
 
-        refused, groups = row.get("keys_refused"), row.get("groups")
+        refused = row.get("keys_refused")
         result.append(
             Account(
                 name,
@@ -71,7 +74,24 @@ def accounts(answer: Answer) -> tuple[Account, ...] | Unknown:
                 flag_of(row, "expired") is True,
                 tuple(str(why) for why in refused) if isinstance(refused, list) else (),
                 int_of(row, "authorities"),
-                tuple(str(group) for group in groups) if isinstance(groups, list) else None,
+                _texts(row.get("groups")),
+                _texts(row.get("fingerprints")),
+                _texts(row.get("bound_fingerprints")),
             )
         )
     return tuple(result)
+
+
+def others(answer: Answer) -> frozenset[str] | Unknown:
+    """Names of the accounts that accounts() does not tell of."""
+    found = rows(answer, "accounts.other")
+    if isinstance(found, Unknown):
+        return found
+    names = [text_of(row, "name") for row in found]
+    if None in names:
+        return Unknown("accounts.other: an entry without name", answer.item)
+    return frozenset(name for name in names if name is not None)
+
+
+def _texts(value: object) -> tuple[str, ...] | None:
+    return tuple(str(each) for each in value) if isinstance(value, list) else None

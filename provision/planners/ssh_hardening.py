@@ -6,14 +6,18 @@ decides; whether it does is then asked of sshd itself. Nothing here makes a host
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Absent, Unknown
+from . import ssh_admins
 from .ssh_algorithms import Removal, openssh_version, removals
 from .ssh_refusal import MAIN, SSHD_UNITS, refusal, root_login
 from .wanted import Check, File, FirstLine, Unit, Wanted, Why
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from ..catalog.stack import Stack
     from ..facts import Facts
     from ..facts.sshd import Setting, Sshd
@@ -36,14 +40,27 @@ ssh_pwauth: false
 """
 
 
-def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> Wanted:
-    """The drop-in, the Include that makes sshd read it first, and cloud-init's setting."""
+@dataclass(frozen=True)
+class SshWanted(Wanted):
+    """`administrators` are the accounts that the profile names, `sudoers` is the file with their rules.
+
+    `logins` are the administrators as the profile has them, for the proof that they get in.
+    """
+
+    administrators: tuple[ssh_admins.Administrator, ...] = ()
+    sudoers: File | None = None
+    logins: tuple[Mapping[str, Any], ...] = ()
+
+
+def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> SshWanted:
+    """Administrators, the drop-in, the Include that makes sshd read it first, and cloud-init's setting."""
     refused = refusal(facts, profile)
     if refused:
-        return Wanted(refused=refused)
+        return SshWanted(refused=refused)
     sshd = facts.sshd
     if isinstance(sshd, Unknown | Absent):
-        return Wanted(refused="sshd's configuration is not known")
+        return SshWanted(refused="sshd's configuration is not known")
+    admins = ssh_admins.administrators(facts, profile)
     gone = removed(facts, profile)
     text = drop_in(sshd, root_login(profile), gone)
     files = [File(DROP_IN, text)]
@@ -63,13 +80,18 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> Wanted:
         files.append(File(CLOUD_INIT, CLOUD_TEXT))
         why.append(Why(CLOUD_INIT, "cloud-init would open passwords again on its next first boot"))
     units = sshd_units(facts)
-    return Wanted(
+    return SshWanted(
+        administrators=admins,
+        logins=tuple(ssh_admins.named(profile)),
+        sudoers=ssh_admins.sudoers(profile),
+        packages=ssh_admins.packages(facts, profile),
+        steps=ssh_admins.steps(admins),
         files=tuple(files),
         first_lines=first,
         units=units,
         reload=_reload(units),
         checks=_checks(facts, sshd),
-        why=tuple(why),
+        why=(*ssh_admins.why(admins), *why),
     )
 
 

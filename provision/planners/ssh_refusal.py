@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts.known import Absent, Unknown
+from . import ssh_admins
 from .ssh_admission import shut_out
 from .ssh_algorithms import openssh_version
 
@@ -32,8 +33,8 @@ def refusal(facts: Facts, profile: Profile) -> str | None:
         return f"sshd's configuration could not be read: {sshd.reason}."
     reasons = (*_configuration(facts, sshd), *_services(facts), *_operator(facts, sshd))
     if root_login(profile) == "no":
-        reasons = (*reasons, *_root(facts, sshd))
-    return next(iter(reasons), None)
+        reasons = (*reasons, *_root(facts, sshd, profile))
+    return next(iter((*reasons, *ssh_admins.refusals(facts, profile))), None)
 
 
 def root_login(profile: Profile) -> str:
@@ -137,14 +138,20 @@ def _operator(facts: Facts, sshd: Sshd) -> Iterator[str]:
         )
 
 
-def _root(facts: Facts, sshd: Sshd) -> Iterator[str]:
+def _root(facts: Facts, sshd: Sshd, profile: Profile) -> Iterator[str]:
     accounts = facts.accounts
     if isinstance(accounts, Unknown):
         yield f"root's login cannot be closed: who else could get in is not known ({accounts.reason})."
         return
-    others = [a.name for a in accounts if a.uid != 0 and administers(a)]
+    others = [a.name for a in accounts if a.uid != 0 and administers(a, locked=locks(sshd))]
     if not others:
-        yield "root's login cannot be closed: no other account has a key and sudo."
+        to_be = [a["name"] for a in ssh_admins.named(profile) if a["sudo"]]
+        yield "root's login cannot be closed: no other account has a key and sudo." + (
+            f" Run this with ssh_hardening_root_login=prohibit-password first, which makes {to_be[0]} one; "
+            f"then log in as {to_be[0]} to close root's."
+            if to_be
+            else " Name one in ssh_hardening_admins."
+        )
     elif sshd.operator and sshd.operator.user == "root":
         yield (
             "root's login cannot be closed by a run that logs in as root. "
@@ -152,8 +159,18 @@ def _root(facts: Facts, sshd: Sshd) -> Iterator[str]:
         )
 
 
-def administers(account: Account) -> bool:
-    """Whether the account has a key that is not bound to one command, and may become root."""
+def locks(sshd: Sshd) -> bool:
+    """Whether sshd refuses accounts whose password begins with `!`: it does so where it does not use PAM
+    (allowed_user in OpenSSH's auth.c). Cloud images and Ansible make their accounts that way.
+    """
+    return any(case.option("usepam") == "no" for case in sshd.cases)
+
+
+def administers(account: Account, *, locked: bool) -> bool:
+    """Whether the account has a key that is not bound to one command, and may become root.
+
+    `locked`: a password that begins with `!` keeps the account out, as locks() tells.
+    """
     keys, forced = account.keys, account.forced_command_keys
     if isinstance(keys, Unknown) or isinstance(forced, Unknown) or isinstance(account.sudo, Unknown):
         return False
@@ -161,7 +178,7 @@ def administers(account: Account) -> bool:
     return (
         usable
         and not account.expired
-        and account.locked_by != "!"
+        and not (locked and account.locked_by == "!")
         and (account.uid == 0 or account.sudo != "none")
     )
 

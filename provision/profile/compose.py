@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Usage
+from . import administrators
 from .declared import declared
 from .model import Profile
 from .validate import unknown_names, wrong_values
@@ -37,6 +38,9 @@ def compose(
         raise Usage("; ".join(errors), host=host)
     ours = declared()
     chosen = {k: v for layer in (preset, inventory, settings) for k, v in layer.items() if k in ours}
+    if chosen.get(administrators.VARIABLE) is not None:
+        # Files of this machine are read now: from here on the profile is whole without it.
+        chosen[administrators.VARIABLE] = administrators.expanded(chosen[administrators.VARIABLE])
     required = {**preset, **inventory, **settings}.get("required_controls") or ()
     return Profile(
         name=name,

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from .administrators import wrong as administrators
+
 
 def clocks(value: Any) -> str | None:
     """`none`, `max`, `base`, or {graphics: MHZ, memory: MHZ}, MHz being whole and positive."""
@@ -61,4 +63,5 @@ SHAPES: dict[str, Callable[[Any], str | None]] = {
     "gpu_settings_compute_mode": compute_mode,
     "nvidia_driver_version": version(r"\d+\.\d+(\.\d+)?"),
     "nccl_variables": nccl_variables,
+    "ssh_hardening_admins": administrators,
 }

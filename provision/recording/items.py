@@ -166,6 +166,7 @@ _BUILTINS: tuple[Item, ...] = (
     builtin("sshd.files", "sshd_files", lane="ssh-files"),
     builtin("sshd.effective", "sshd_effective", seconds=20.0),
     builtin("accounts", "accounts", seconds=20.0),
+    builtin("accounts.other", "other_accounts", lane="sys"),
     builtin("apt.holds", "apt_holds", seconds=NORMAL),
     builtin("apt.lists", "apt_lists", lane="logs"),
     builtin("apt.locks", "package_locks", lane="logs"),

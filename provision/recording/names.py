@@ -35,6 +35,7 @@ FILES: tuple[str, ...] = (
     "/etc/ssh/sshd_config.d/00-gpu-provision.conf",
     "/etc/cloud/cloud.cfg.d/zz-gpu-provision.cfg",
     "/etc/default/ssh",
+    "/etc/sudoers.d/zz-gpu-provision",
     "/etc/nftables.conf",
     "/etc/default/ufw",
     "/etc/ufw/ufw.conf",

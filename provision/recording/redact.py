@@ -36,7 +36,7 @@ _PUBLIC_HOSTS = frozenset(
     ip6-mcastprefix linux debian ubuntu nvidia gpu node server host docker kubernetes local lab
     """)
 )
-_ABOUT_PEOPLE = frozenset({"accounts", "rights", "sshd.effective", "sshd.files"})
+_ABOUT_PEOPLE = frozenset({"accounts", "accounts.other", "rights", "sshd.effective", "sshd.files"})
 
 
 class _Stand:
@@ -109,7 +109,11 @@ def _hosts(recording: Recording, stand: _Stand) -> dict[str, str]:
 
 
 def _users(recording: Recording, stand: _Stand) -> dict[str, str]:
-    names = [row.get("name") for row in _listed(recording.answer("accounts").stdout)]
+    people = _listed(recording.answer("accounts").stdout)
+    # Those of the system have the distribution's names; others may be a person's all the same.
+    others = _listed(recording.answer("accounts.other").stdout)
+    people += [row for row in others if isinstance(uid := row.get("uid"), int) and uid >= 1000]
+    names = [row.get("name") for row in people]
     return {
         name: f"user{stand.number('user', name)}"
         for name in names

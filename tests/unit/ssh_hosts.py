@@ -100,10 +100,21 @@ def facts(
 
 
 def profile(**variables: Any) -> Profile:
-    defaults = {"ssh_hardening_root_login": "prohibit-password", "ssh_hardening_old_clients": False}
+    defaults = {
+        "ssh_hardening_root_login": "prohibit-password",
+        "ssh_hardening_old_clients": False,
+        "ssh_hardening_admins": [],
+    }
     return Profile("test", {**defaults, **variables}, variables)
 
 
 def judge(control: Any, host: Facts, **variables: Any) -> Verdict:
     verdict: Verdict = control(Judged(host, profile(**variables), Unknown("not resolved")))
     return verdict
+
+
+# Public keys made for these tests, with their fingerprints as `ssh-keygen -l` prints them.
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJFVtiX33XXG0FolMho90TIP678kGgFGDIIJTY911dWH ada@desk"
+PRINT = "SHA256:a0ycflr39JkaN2j18Ikb2IM/o2QMjuCeNhvUoL2jLu8"
+KEY_2 = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIHo5Iw7N6EkeYueTtAR5DC+KglJMMA3cDQzxKycQX8r4 ada@laptop"
+PRINT_2 = "SHA256:VLWqmcjtiGnG2kX3qW87bfFzZzwUwutCeWmPWeL4PEY"

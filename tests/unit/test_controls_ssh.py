@@ -10,6 +10,7 @@ from ssh_hosts import (
     DEBIAN_MAIN,
     DROP_IN,
     HARDENED,
+    KEY,
     MAIN,
     ROOT,
     SSHD_ON_22,
@@ -23,6 +24,7 @@ from provision.controls import ssh, ssh_access
 from provision.controls.model import CONTROLS, Status
 from provision.facts.known import Unknown
 from provision.planners import ssh_hardening as planner
+from provision.planners.ssh_admins import SUDOERS
 
 
 def hardened(**variables: Any) -> dict[str, Any]:
@@ -74,12 +76,17 @@ def test_what_was_not_read_is_unknown_and_what_is_not_there_is_skipped(
 
 
 @pytest.mark.parametrize(
-    "variables", [{"ssh_hardening_root_login": "no"}, {"ssh_hardening_old_clients": True}]
+    "variables",
+    [
+        {"ssh_hardening_root_login": "no"},
+        {"ssh_hardening_old_clients": True},
+        {"ssh_hardening_admins": [{"name": "bob", "keys": [KEY]}]},
+    ],
 )
 def test_each_variable_changed_on_a_hardened_host_fails_a_control_of_the_role(
     variables: dict[str, Any],
 ) -> None:
-    host = facts(**hardened())
+    host = facts(**hardened(), items={f"file:{SUDOERS}": {"missing": True}})
     found = {
         name
         for name, control in CONTROLS.items()

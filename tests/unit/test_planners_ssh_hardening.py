@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from ssh_hosts import ADA, DEBIAN_MAIN, DROP_IN, MAIN, ROOT, SSH_SERVICE, SSHD_ON_22, case, facts, profile
+from ssh_hosts import (
+    ADA,
+    DEBIAN_MAIN,
+    DROP_IN,
+    KEY,
+    MAIN,
+    ROOT,
+    SSH_SERVICE,
+    SSHD_ON_22,
+    case,
+    facts,
+    profile,
+)
 
 from provision.facts.known import Unknown
 from provision.planners import ssh_hardening as planner
@@ -247,11 +259,17 @@ def test_another_administrator_may_close_root() -> None:
 
 
 @pytest.mark.parametrize(
-    "variables", [{"ssh_hardening_root_login": "no"}, {"ssh_hardening_old_clients": True}]
+    "variables",
+    [
+        {"ssh_hardening_root_login": "no"},
+        {"ssh_hardening_old_clients": True},
+        {"ssh_hardening_admins": [{"name": "bob", "keys": [KEY]}]},
+    ],
 )
 def test_each_variable_changes_what_is_wanted(variables: dict[str, Any]) -> None:
-    host = facts(operator="ada")
-    assert wanted(host, **variables).files != wanted(host).files
+    host = facts(operator="ada", items={"accounts.other": {"list": []}})
+    assert wanted(host, **variables) != wanted(host)
+    assert wanted(host, **variables).refused is None
 
 
 def test_old_servers_keep_a_key_exchange() -> None:

@@ -131,7 +131,12 @@ def test_keys_are_counted_as_sshd_reads_them(tmp_path: Path) -> None:
         "sk-ssh-ed25519@openssh.com AAAA token\n"
         "ssh-ed25519\nnot a key at all\n"
     )
-    assert accounts._keys(str(file)) == (5, 1, 1)
+    found = accounts._keys(str(file))
+    assert (found.total, found.forced, found.authorities) == (5, 1, 1)
+    assert len(found.plain) == 3, "without options"
+    assert len(found.bound) == 2
+    assert found.plain[0].startswith("SHA256:")
+    assert found.plain[0] == found.bound[0], "the same key"
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,15 @@
 """Who can log in, with what, and what sudo gives them."""
 
+import base64
 import errno
+import hashlib
 import os
 import re
 import stat
 import time
 
 from .asking import ask, program, side_by_side
-from .people import account_name, groups_of, logins, operator_name
+from .people import account_name, groups_of, logins, operator_name, passwd
 from .reading import as_json, number, read
 from .sshd import sshd_arguments
 
@@ -21,9 +23,27 @@ _KEY_TYPE = re.compile(
 )
 
 
-def _keys(path: str) -> "Tuple[int, int, int]":
-    """(plain and forced-command keys together, forced-command keys, certificate authorities) of one file."""
-    total = forced = authorities = 0
+class _KeyFile:
+    """One file of keys. `total` counts plain and bound keys, `forced` those that only run one command."""
+
+    def __init__(self) -> None:
+        self.total = self.forced = self.authorities = 0
+        self.plain: "List[str]" = []
+        self.bound: "List[str]" = []
+
+
+def _fingerprint(blob: str) -> "Optional[str]":
+    """As `ssh-keygen -l` prints it; None where that is no key."""
+    try:
+        digest = hashlib.sha256(base64.b64decode(blob)).digest()
+    except ValueError:
+        return None
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def _keys(path: str) -> "_KeyFile":
+    """What one file holds; fingerprints of keys with and without options are kept apart."""
+    found = _KeyFile()
     for line in read(path).splitlines():
         line = line.strip()
         if not line or line.startswith("#"):
@@ -35,11 +55,14 @@ def _keys(path: str) -> "Tuple[int, int, int]":
         if not any(_KEY_TYPE.match(word) for word in words[:2]) or len(words) < (3 if options else 2):
             continue
         if "cert-authority" in options.split(","):
-            authorities += 1
+            found.authorities += 1
             continue
-        total += 1
-        forced += "command=" in options
-    return total, forced, authorities
+        found.total += 1
+        found.forced += "command=" in options
+        print_ = _fingerprint(words[2 if options else 1])
+        if print_:
+            (found.bound if options else found.plain).append(print_)
+    return found
 
 
 def _modes_refused(path: str, home: str, uid: int) -> "Optional[str]":
@@ -81,6 +104,16 @@ def _sudo(user: str) -> "Dict[str, Any]":
     return {"sudo": level, "sudo_rules": commands}
 
 
+def _people() -> "List[Tuple[str, str, int, int, str, str]]":
+    return logins()[:64]
+
+
+def other_accounts() -> "Dict[str, Any]":
+    """Accounts that `accounts` does not tell of: those of the system, and those that nobody logs in to."""
+    told = {entry[0] for entry in _people()}
+    return as_json([{"name": entry[0], "uid": entry[2]} for entry in passwd() if entry[0] not in told])
+
+
 def accounts() -> "Dict[str, Any]":
     """Login accounts. `keys` counts all usable keys, `forced_command_keys` those among them that only run
     one command. `locked_by` tells `!`, which sshd takes for a locked account, from `*`."""
@@ -94,8 +127,8 @@ def accounts() -> "Dict[str, Any]":
         }
     except OSError:
         readable = False
-    patterns = _key_files()
-    people = logins()[:64]
+    patterns, strict = _key_files()
+    people = _people()
     rights = (
         side_by_side(_sudo, [entry[0] for entry in people])
         if program("sudo")
@@ -112,6 +145,8 @@ def accounts() -> "Dict[str, Any]":
             "password": None,
             "keys": 0,
             "forced_command_keys": 0,
+            "fingerprints": [],
+            "bound_fingerprints": [],
         }
         if readable:
             secret = shadow.get(name, ["", "*"])
@@ -124,19 +159,23 @@ def accounts() -> "Dict[str, Any]":
             path = pattern.replace("%%", "%").replace("%h", home).replace("%u", name).replace("%U", str(uid))
             path = path if path.startswith("/") else os.path.join(home, path)
             try:
-                total, forced, authorities = _keys(path)
+                keys = _keys(path)
                 problem = _modes_refused(path, home, uid)
             except OSError as e:
                 unread = unread or e.errno in (errno.EACCES, errno.EPERM)
                 continue
             row["key_files"] = [*row.get("key_files", []), path]
-            if problem:
-                refused.append(problem)
-            row["keys"] += total
-            row["forced_command_keys"] += forced
-            row["authorities"] += authorities
+            if problem and strict:
+                refused.append(problem)  # sshd reads nothing of it
+                continue
+            row["keys"] += keys.total
+            row["forced_command_keys"] += keys.forced
+            row["authorities"] += keys.authorities
+            row["fingerprints"] += keys.plain
+            row["bound_fingerprints"] += keys.bound
         if unread:
             row["keys"] = row["forced_command_keys"] = None
+            row["fingerprints"] = row["bound_fingerprints"] = None
         if refused:
             row["keys_refused"] = refused
         found.append(row)
@@ -159,10 +198,12 @@ def _password(entry: "List[str]") -> "Dict[str, Any]":
     return row
 
 
-def _key_files() -> "List[str]":
+def _key_files() -> "Tuple[List[str], bool]":
+    """Where sshd looks for keys, and whether modes matter to it (StrictModes)."""
     somebody = "user=root,host=127.0.0.1,addr=127.0.0.1,laddr=127.0.0.1,lport=22"
-    said = ask(["sshd", "-T", *sshd_arguments(), "-C", somebody])
-    found = re.search(r"(?m)^authorizedkeysfile (.+)$", said.get("stdout", ""))
+    text = ask(["sshd", "-T", *sshd_arguments(), "-C", somebody]).get("stdout", "")
+    strict = re.search(r"(?m)^strictmodes no$", text) is None
+    found = re.search(r"(?m)^authorizedkeysfile (.+)$", text)
     if found:
-        return [] if found.group(1) == "none" else found.group(1).split()
-    return [".ssh/authorized_keys", ".ssh/authorized_keys2"]  # sshd's default
+        return ([] if found.group(1) == "none" else found.group(1).split()), strict
+    return [".ssh/authorized_keys", ".ssh/authorized_keys2"], strict  # sshd's default

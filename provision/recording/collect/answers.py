@@ -3,7 +3,7 @@
 import errno
 import time
 
-from .accounts import accounts
+from .accounts import accounts, other_accounts
 from .files import file, tail
 from .firewall import firewall
 from .hardware import cpu, dmi, pci, secure_boot
@@ -43,6 +43,7 @@ BUILTINS: "Dict[str, Callable[..., Dict[str, Any]]]" = {
     "sshd_files": sshd_files,
     "sshd_effective": sshd_effective,
     "accounts": accounts,
+    "other_accounts": other_accounts,
     "apt_holds": apt_holds,
     "apt_lists": apt_lists,
     "package_locks": package_locks,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from provision.access import fresh
+from provision.access import administrators, fresh
 
 if TYPE_CHECKING:
     from provision.verify.subject import Subject
@@ -34,3 +34,20 @@ def test_password_is_refused_for_root(subject: Subject) -> None:
     """A password opens no session as root."""
     proof = fresh.password_refused(subject.door.as_user("root"))
     assert proof.holds, proof.says
+
+
+def test_administrators_get_in(subject: Subject) -> None:
+    """Administrators of the profile get in with a key and may become root."""
+    wanted = subject.profile["ssh_hardening_admins"]
+    if not wanted:
+        pytest.skip("the profile names none")
+    proofs = {
+        admin["name"]: administrators.prove(subject.door, admin["name"], admin["keys"], sudo=admin["sudo"])
+        for admin in wanted
+    }
+    wrong = [f"{name}: {proof.says}" for name, proof in proofs.items() if proof and not proof.holds]
+    assert not wrong, "; ".join(wrong)
+    if unproven := [name for name, proof in proofs.items() if proof is None]:
+        proven = [name for name in proofs if name not in unproven]
+        also = f"; proven: {', '.join(proven)}" if proven else ""
+        pytest.skip(f"no private key of {', '.join(unproven)} can be used on this machine{also}")
