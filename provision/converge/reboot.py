@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import Failure, Unreached
 from ..transport import ssh
+from ..transport.control import ControlFolder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..transport.target import Target
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -30,11 +31,11 @@ def reboot(target: Target, *, sudo_password: str | None = None, up_seconds: floa
     """
     if target.local:
         raise Failure("the machine that this runs on does not restart itself", host=target.name)
-    with tempfile.TemporaryDirectory(prefix="gp-") as folder:
-        with ssh.Session(target, Path(folder), sudo_password) as session:
+    with ControlFolder() as folder:
+        with ssh.Session(target, folder.path, sudo_password) as session:
             before = boot_id(session)
             _order(session, sudo_password)
-        return _wait(target, Path(folder), before, up_seconds)
+        return _wait(target, folder.path, before, up_seconds)
 
 
 def _order(session: ssh.Session, sudo_password: str | None) -> None:

@@ -25,11 +25,13 @@ def arrive(
     ask: Callable[[str], bool] | None = None,
     *,
     to_change: bool = False,
+    alone: bool = False,
 ) -> None:
     """Connect to every host, record and judge it. `ask` answers for host keys that are not known.
 
-    `to_change`: a host that no key gets into is given ours, where the user gave its password; and other runs
-    are kept from each host until the fleet is left. One that another run works on is a failure.
+    `to_change`: a host that no key gets into is given ours, where the user gave its password. `alone`, which
+    that includes: other runs are kept from each host until the fleet is left, and one that another run works
+    on is a failure.
     """
     for name, traveller in travellers.items():
         traveller.local = fleet.lines[name].managed.target.local
@@ -41,6 +43,7 @@ def arrive(
                 del failed[name]
             else:
                 failed[name] = failure
+    if to_change or alone:
         there = [name for name in travellers if name not in failed]
         for name, failure in fleet.each(lambda line: line.take_turn(), there).items():
             if failure is not None:

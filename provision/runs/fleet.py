@@ -5,16 +5,16 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from provision.access.turn import Turn
 from provision.errors import Failure
 from provision.transport import child, local, ssh
+from provision.transport.control import ControlFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
     from types import TracebackType
 
     from provision.transport.target import Target
@@ -83,9 +83,8 @@ class Fleet:
     def __init__(self, hosts: Iterable[Managed], forks: int) -> None:
         self._forks = forks
         self._stack = ExitStack()
-        # Short, because a control socket's path may have 104 bytes.
-        self.control_dir = Path(mkdtemp(prefix="gp-", dir="/tmp"))
-        self.lines = {host.name: Line(host, self.control_dir) for host in hosts}
+        self._folder = ControlFolder()
+        self.lines = {host.name: Line(host, self._folder.path) for host in hosts}
 
     def __enter__(self) -> Self:
         return self
@@ -94,9 +93,7 @@ class Fleet:
         self, kind: type[BaseException] | None, e: BaseException | None, at: TracebackType | None
     ) -> None:
         self.each(lambda line: line.close())
-        for left in self.control_dir.iterdir():
-            left.unlink(missing_ok=True)
-        self.control_dir.rmdir()
+        self._folder.close()
 
     def each(self, do: Callable[[Line], T], names: Iterable[str] | None = None) -> Mapping[str, T | Failure]:
         """Do something with each line (of `names`, or all) side by side; a Failure is that host's result."""

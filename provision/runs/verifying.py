@@ -32,7 +32,8 @@ def verify(
     """Each host with its checks, or with the failure that kept it from being tried."""
     travellers = travellers_of(host.name for host in hosts)
     with Fleet(hosts, forks) as fleet:
-        arrive(fleet, travellers, ask)
+        # Nobody may work on a host that is about to be restarted.
+        arrive(fleet, travellers, ask, alone=disruptive)
         for traveller in travellers.values():
             if disruptive and traveller.local and traveller.failure is None:
                 traveller.failure = Failure(

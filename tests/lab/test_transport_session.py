@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import tempfile
 import time
 from dataclasses import replace
@@ -9,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from plays import wait_for
 
 from provision import lab
 from provision.errors import Unreached
-from provision.transport import hostkeys, ssh
+from provision.transport import control, hostkeys, ssh
 from provision.transport.explain import ChangedHostKey, UnknownHostKey
 
 if TYPE_CHECKING:
@@ -145,3 +149,25 @@ def test_a_connection_that_is_cut_is_told_and_can_be_made_anew(host: LabHost, fo
         session.close()
         assert session.run(["echo", "again"]).stdout == b"again\n"
     assert not session.control_path.exists()
+
+
+def test_the_master_of_a_killed_run_is_ended_by_the_next(
+    host: LabHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = os.pipe()
+    if os.fork() == 0:  # a run that is killed while it is connected
+        folder = control.ControlFolder()
+        ssh.Session(host.target(), folder.path).open()
+        os.write(write, f"{folder.path}\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.close(write)
+    os.wait()
+    with os.fdopen(read) as told:
+        left = Path(told.readline().strip())
+    masters = ["pgrep", "-fc", f"ControlPath={left}|{left}/.*mux"]
+    assert list(left.iterdir())
+    assert subprocess.run(masters, capture_output=True).returncode == 0
+    monkeypatch.setattr(control, "YOUNG", 0.0)
+    with control.ControlFolder():
+        assert not left.exists()
+    wait_for(lambda: subprocess.run(masters, capture_output=True).returncode != 0, 10, "the master is gone")
