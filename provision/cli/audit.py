@@ -35,15 +35,16 @@ def audit(
     hosts: tuple[str, ...], recordings: tuple[str, ...], form: str, out: str | None, options: HostOptions
 ) -> int:
     """Judge hosts, or saved recordings, against a profile. Nothing on a host is changed."""
+    if bool(hosts) == bool(recordings):
+        raise Usage("give HOST, or --recording FILE", do="one or the other")
+    taken = datetime.now(UTC)
+    name, judged = _recorded(recordings, options) if recordings else _live(hosts, options)
+    # Not before the hosts are asked: what judges and prints is loaded while they answer.
     from provision.report import documents, exits
     from provision.report.model import Audit
 
     from .output import writing
 
-    if bool(hosts) == bool(recordings):
-        raise Usage("give HOST, or --recording FILE", do="one or the other")
-    taken = datetime.now(UTC)
-    name, judged = _recorded(recordings, options) if recordings else _live(hosts, options)
     report = Audit(profile=name, taken=f"{taken:%Y-%m-%dT%H:%M:%SZ}", hosts=judged)
     with writing(out) as stream:
         if form == "json":

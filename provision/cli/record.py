@@ -46,13 +46,10 @@ def record(
     managed = resolve_hosts(hosts, options)
     place = _place(out, several=len(managed) > 1)
     failures: list[Failure] = []
-    with Fleet(managed, options.forks) as fleet:
+    with Fleet(managed, options.forks, once=True) as fleet:
         ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
-        unreached = fleet.open(ask)
-        failures += unreached.values()
-        names = [host.name for host in managed if host.name not in unreached]
-        taken = fleet.each(
-            lambda line: remote.record(line.session, target=line.managed.target, redact=redact), names
+        taken = fleet.reach(
+            lambda line: remote.record(line.session, target=line.managed.target, redact=redact), ask
         )
     for name, recording in taken.items():
         if isinstance(recording, Failure):

@@ -88,11 +88,10 @@ def _recorded(host: str, options: HostOptions) -> Recording:
     managed = resolve_hosts((host,), options)
     if len(managed) != 1:
         raise Usage(f"{host} is a group of {len(managed)} hosts; topology shows one host")
-    with Fleet(managed, options.forks) as fleet:
-        for failure in fleet.open(None).values():
-            raise failure
-        name = managed[0].name
-        taken = fleet.each(lambda line: remote.record(line.session, target=line.managed.target), [name])[name]
+    with Fleet(managed, options.forks, once=True) as fleet:
+        taken = fleet.reach(lambda line: remote.record(line.session, target=line.managed.target))[
+            managed[0].name
+        ]
     if isinstance(taken, Failure):
         raise taken
     return taken

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -22,13 +21,14 @@ if TYPE_CHECKING:
     from .managed import Managed
 
 T = TypeVar("T")
-Session = ssh.Session | local.Local
+Session = ssh.Session | ssh.Single | local.Local
 
 
 class Line:
     """One host and the session that leads to it."""
 
-    def __init__(self, managed: Managed, control_dir: Path) -> None:
+    def __init__(self, managed: Managed, control_dir: Path | None) -> None:
+        """`control_dir` is where the shared connection may lie; None for a host that is asked only once."""
         self.managed = managed
         self._control_dir = control_dir
         self._turn: Turn | None = None
@@ -40,8 +40,8 @@ class Line:
 
     @property
     def control_path(self) -> Path | None:
-        """Where OpenSSH's shared connection lies; None for this machine."""
-        return None if isinstance(self.session, local.Local) else self.session.control_path
+        """Where OpenSSH's shared connection lies; None where there is none."""
+        return self.session.control_path if isinstance(self.session, ssh.Session) else None
 
     @property
     def target(self) -> Target:
@@ -74,17 +74,21 @@ class Line:
     def _new(self) -> Session:
         if self.managed.target.local:
             return local.Local(self.managed.secrets.sudo)
+        if self._control_dir is None:
+            return ssh.Single(self.managed.target, self.managed.secrets.sudo)
         return ssh.Session(self.managed.target, self._control_dir, self.managed.secrets.sudo)
 
 
 class Fleet:
-    """The lines to all hosts of a run. Leaving it closes every connection."""
+    """The lines to all hosts of a run. Leaving it closes every connection.
 
-    def __init__(self, hosts: Iterable[Managed], forks: int) -> None:
+    `once`: each host is asked for one thing only, so no connection is kept open for the next.
+    """
+
+    def __init__(self, hosts: Iterable[Managed], forks: int, *, once: bool = False) -> None:
         self._forks = forks
-        self._stack = ExitStack()
         self._folder = ControlFolder()
-        self.lines = {host.name: Line(host, self._folder.path) for host in hosts}
+        self.lines = {host.name: Line(host, None if once else self._folder.path) for host in hosts}
 
     def __enter__(self) -> Self:
         return self
@@ -121,18 +125,28 @@ class Fleet:
 
         `ask` is put the question where a host's key is not known and a person is there to answer.
         """
-        failed = {name: e for name, e in self.each(lambda line: line.session.open()).items() if e is not None}
-        for name, e in list(failed.items()):
+        return {name: e for name, e in self.reach(lambda line: None, ask).items() if e is not None}
+
+    def reach(
+        self, do: Callable[[Line], T], ask: Callable[[str], bool] | None = None
+    ) -> Mapping[str, T | Failure]:
+        """Connect to every host and do something there at once: none waits for one that is slow to answer.
+
+        `ask` is put the question where a host's key is not known and a person is there to answer.
+        """
+
+        def there(line: Line) -> T:
+            line.session.open()
+            return do(line)
+
+        done = dict(self.each(there))
+        for name, e in done.items():
             if ask and isinstance(e, ssh.UnknownHostKey) and e.key and ask(_question(name, e)):
                 line = self.lines[name]
                 target = replace(line.managed.target, host_key=e.key.fingerprint)
                 line.accept(replace(line.managed, target=target))
-                again = self.each(lambda line: line.session.open(), [name])[name]
-                if again is None:
-                    del failed[name]
-                else:
-                    failed[name] = again
-        return failed
+                done[name] = self.each(there, [name])[name]
+        return done
 
 
 def _question(name: str, e: ssh.UnknownHostKey) -> str:

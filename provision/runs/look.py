@@ -6,7 +6,13 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from provision import controls
+from provision.catalog import catalog
+from provision.catalog.host import stack_for
 from provision.controls.model import Finding, Judged
+from provision.facts import Facts
+from provision.recording.program import program
+from provision.recording.remote import record
 from provision.report.model import Judgement
 
 if TYPE_CHECKING:
@@ -31,20 +37,21 @@ class Look:
         )
 
 
+def prepare() -> None:
+    """Load the collector, the controls and the catalog, so that the first look does not wait for them."""
+    program()
+    controls.all_controls()
+    catalog()
+
+
 def look(line: Line, today: date | None = None) -> Look:
     """Record and judge a host over its open session. Raises Unreached where it gives no whole answer."""
-    from provision.recording.remote import record
-
     recording = record(line.session, target=line.managed.target)
     return judge(recording, line.managed.profile, today)
 
 
 def judge(recording: Recording, profile: Profile, today: date | None = None) -> Look:
     """Judge a recording, taken now or years ago; `today` is the day the catalog's dates are held against."""
-    from provision import controls
-    from provision.catalog.host import stack_for
-    from provision.facts import Facts
-
     facts = Facts(recording)
     stack = stack_for(facts, profile, today or date.today())
     judged = Judged(facts, profile, stack)

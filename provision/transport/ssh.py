@@ -21,7 +21,16 @@ if TYPE_CHECKING:
 
     from .target import Target
 
-__all__ = ["ChangedHostKey", "Session", "UnknownHostKey", "explain", "fresh_args", "options", "pinned"]
+__all__ = [
+    "ChangedHostKey",
+    "Session",
+    "Single",
+    "UnknownHostKey",
+    "explain",
+    "fresh_args",
+    "options",
+    "pinned",
+]
 
 # sun_path holds 108 bytes on Linux and 104 elsewhere, and OpenSSH adds 17 of its own while it binds.
 LONGEST_PATH = 80
@@ -68,7 +77,7 @@ class Session:
                 self.target = pinned(self.target)
             master = ["-o", f"ControlPath={self.control_path}", "-o", f"ControlPersist={IDLE_SECONDS}"]
             arguments = ["ssh", "-M", "-N", "-f", *master, *options(self.target), *destination(self.target)]
-            done = self._ssh(arguments, timeout=4 * CONNECT_SECONDS)
+            done = _ssh(arguments, self.target, timeout=4 * CONNECT_SECONDS)
             if done.rc != 0:
                 hidden = "UNKNOWN port 65535" in done.err
                 raise _why(self.target) if hidden else explain(done.err, self.target)
@@ -79,7 +88,7 @@ class Session:
 
         Its own exit status is in the result. Raises Unreached where the line is lost or the time is over.
         """
-        done = self._ssh(self.argv(argv), stdin, timeout)
+        done = _ssh(self.argv(argv), self.target, stdin, timeout)
         if done.rc == 255 and not self.alive():
             self._open = False
             raise explain(done.err, self.target)
@@ -92,7 +101,8 @@ class Session:
 
     def alive(self) -> bool:
         """Whether the connection stands."""
-        return self._ssh([*self._shared(), "-O", "check", *destination(self.target)], timeout=10).rc == 0
+        check = [*self._shared(), "-O", "check", *destination(self.target)]
+        return _ssh(check, self.target, timeout=10).rc == 0
 
     def close(self) -> None:
         """End the connection. Safe to call twice, and where none was opened."""
@@ -111,15 +121,36 @@ class Session:
         ours = ["-o", f"ControlPath={self.control_path}", "-o", "ControlMaster=no", "-o", "RequestTTY=no"]
         return ["ssh", *ours, *options(self.target)]
 
-    def _ssh(self, arguments: list[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
-        try:
-            return child.run(arguments, stdin, timeout)
-        except child.TimedOut as e:
-            raise Unreached(f"no answer within {e.seconds:g} s", host=self.target.name) from e
-        except FileNotFoundError as e:
-            raise Usage("the OpenSSH client (`ssh`) is not installed on this machine") from e
-        except OSError as e:
-            raise Failure(f"ssh could not be started: {e.strerror}", host=self.target.name) from e
+
+class Single:
+    """Each command on a plain connection of its own: for one command, two ssh fewer than a Session takes."""
+
+    def __init__(self, target: Target, sudo_password: str | None = None) -> None:
+        self.target = target
+        self.sudo_password = sudo_password
+
+    def open(self) -> None:
+        """Nothing to open before the command. Raises as `pinned` does where the host's key is to be one."""
+        if self.target.host_key:
+            self.target = pinned(self.target)
+
+    def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
+        """Connect, run a command and wait for it, at most `timeout` seconds.
+
+        Raises Unreached, or UnknownHostKey (a Usage) where the host's key is neither known nor allowed.
+        """
+        self.open()
+        done = _ssh([*fresh_args(self.target), shlex.join(argv)], self.target, stdin, timeout)
+        if done.rc == 255:
+            raise explain(done.err, self.target)
+        return done
+
+    def argv(self, command: Sequence[str]) -> list[str]:
+        """The command line of an ssh that runs `command` on the host."""
+        return [*fresh_args(self.target), shlex.join(command)]
+
+    def close(self) -> None:
+        """Nothing is open."""
 
 
 def pinned(target: Target) -> Target:
@@ -151,6 +182,17 @@ def pinned(target: Target) -> Target:
     hostkeys.keep(target, key)
     algorithms = "rsa-sha2-512,rsa-sha2-256" if key.kind == "ssh-rsa" else key.kind
     return replace(target, options=(*target.options, f"HostKeyAlgorithms={algorithms}"), host_key=None)
+
+
+def _ssh(arguments: list[str], target: Target, stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
+    try:
+        return child.run(arguments, stdin, timeout)
+    except child.TimedOut as e:
+        raise Unreached(f"no answer within {e.seconds:g} s", host=target.name) from e
+    except FileNotFoundError as e:
+        raise Usage("the OpenSSH client (`ssh`) is not installed on this machine") from e
+    except OSError as e:
+        raise Failure(f"ssh could not be started: {e.strerror}", host=target.name) from e
 
 
 def _why(target: Target) -> Failure:

@@ -3,6 +3,7 @@
 import os
 import re
 import subprocess
+import threading
 import time
 
 from .mask import decoded
@@ -79,14 +80,34 @@ def ask(argv: "List[str]", seconds: float = 5.0, limit: int = 256 * 1024) -> "Di
 
 def ask_all(commands: "List[List[str]]", seconds: float = 5.0) -> "List[Dict[str, Any]]":
     """Several commands side by side, four at a time."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(lambda argv: ask(argv, seconds), commands))
+    return side_by_side(lambda argv: ask(argv, seconds), commands)
 
 
-def side_by_side(function: "Callable[[str], Dict[str, Any]]", values: "List[str]") -> "List[Dict[str, Any]]":
-    from concurrent.futures import ThreadPoolExecutor
+def side_by_side(function: "Callable[[Any], Dict[str, Any]]", values: "List[Any]") -> "List[Dict[str, Any]]":
+    """The function's answer to each value, four at a time; an exception of one is raised here.
 
-    with ThreadPoolExecutor(4) as pool:
-        return list(pool.map(function, values))
+    Plain threads: `concurrent.futures` brings logging with it, 20 ms of the host's time at each recording.
+    """
+    answers: "List[Dict[str, Any]]" = [{} for _ in values]
+    waiting = list(enumerate(values))
+    failures: "List[Exception]" = []
+
+    def work() -> None:
+        while True:
+            try:
+                at, value = waiting.pop()
+            except IndexError:
+                return
+            try:
+                answers[at] = function(value)
+            except Exception as e:
+                failures.append(e)
+
+    threads = [threading.Thread(target=work) for _ in range(min(4, len(values)))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+    return answers

@@ -1,0 +1,65 @@
+"""The page that a benchmark writes: what was reached, on which machine, by which commit."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+_HEAD = """\
+# How quick it is
+
+Written by `python benchmarks/audit.py --write docs/speed.md`; what it measures stands in its first lines.
+Every number is a median of rounds that went through all commands in turn. Ratios carry over to other
+machines; seconds do not, least of all where the lab hosts share the processors of the machine that asks.
+
+"""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One measure beside its goal, which it may not pass (or has to reach, with `at_least`)."""
+
+    what: str
+    reached: float
+    goal: float
+    beside: str
+    at_least: bool = False
+
+    @property
+    def met(self) -> bool:
+        return self.reached >= self.goal if self.at_least else self.reached <= self.goal
+
+
+def page(goals: Sequence[Goal], day: datetime) -> str:
+    rows = [
+        f"| {g.what} | {_number(g.reached)} | at {'least' if g.at_least else 'most'} {g.goal:g} | "
+        f"{'met' if g.met else '**missed**'} | {g.beside} |"
+        for g in goals
+    ]
+    table = ["| measure | reached | goal | | seen |", "| --- | --- | --- | --- | --- |", *rows]
+    return _HEAD + f"{day:%Y-%m-%d}, commit {_commit()}, {_machine()}.\n\n" + "\n".join(table) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2f}"
+
+
+def _commit() -> str:
+    argv = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+    return subprocess.run(argv, capture_output=True, text=True).stdout.strip() or "unknown"
+
+
+def _machine() -> str:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return (
+        f"{os.cpu_count()} cores of {platform.machine()}, {memory:.0f} GiB of memory, Python "
+        f"{platform.python_version()}; load {os.getloadavg()[0]:.1f} at the end"
+    )
