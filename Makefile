@@ -1,7 +1,8 @@
 # Two commands do everything on a fresh Debian machine, as root: `make demo` and `make test`.
 BIN := .venv/bin
+MATRICES := tests/lab/test_ssh_shapes.py tests/lab/test_lockout_faults.py
 
-.PHONY: help setup demo test lint unit lab molecule full clean
+.PHONY: help setup demo test lint unit lab molecule full ssh-matrix clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -39,9 +40,15 @@ lab: setup
 molecule: setup
 	tools/molecule
 
-## make full      the large matrices as well; hours
-full: setup
-	$(BIN)/pytest tests/unit tests/lab -q
+## make full      everything, with the large matrices; hours
+full: setup lint unit ssh-matrix
+	$(BIN)/pytest tests/lab -q -m "not alone" -n 2 --dist loadfile $(MATRICES:%=--ignore=%)
+	$(BIN)/pytest tests/lab -q -m alone
+	tools/molecule
+
+## make ssh-matrix   each SSH shape and each fault on Debian 12 and 13; writes docs/ssh-matrix.md
+ssh-matrix: setup
+	$(BIN)/pytest $(MATRICES) -q -n 4 --dist loadgroup --matrix docs/ssh-matrix.md
 
 ## make clean     take the lab down and remove what was built
 clean:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts.known import Absent, Unknown
-from . import ssh_admins
+from . import confirm_seconds, ssh_admins
 from .ssh_admission import shut_out
 from .ssh_algorithms import openssh_version
 
@@ -31,7 +31,7 @@ def refusal(facts: Facts, profile: Profile) -> str | None:
         return "there is no sshd on this host."
     if isinstance(sshd, Unknown):
         return f"sshd's configuration could not be read: {sshd.reason}."
-    reasons = (*_configuration(facts, sshd), *_services(facts), *_operator(facts, sshd))
+    reasons = (*_patience(profile), *_configuration(facts, sshd), *_services(facts), *_operator(facts, sshd))
     if root_login(profile) == "no":
         reasons = (*reasons, *_root(facts, sshd, profile))
     return next(iter((*reasons, *ssh_admins.refusals(facts, profile))), None)
@@ -41,6 +41,11 @@ def root_login(profile: Profile) -> str:
     """`no` or `prohibit-password`; a bare `no` in YAML arrives as False."""
     value = profile["ssh_hardening_root_login"]
     return "no" if value is False else str(value)
+
+
+def _patience(profile: Profile) -> Iterator[str]:
+    if too := confirm_seconds.refusal(profile["ssh_hardening_confirm_seconds"]):
+        yield f"ssh_hardening_confirm_seconds: {too}."
 
 
 def _configuration(facts: Facts, sshd: Sshd) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from archive.served import served
+from matrix import Matrix, row_of
 
 from provision import lab
 from provision.lab import network
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
 KEPT = Path(__file__).parents[2] / ".cache/archive"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--matrix", metavar="FILE", help="write what the SSH matrices showed, as a table")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The table is written by the process that hears of all tests, not by a worker of pytest-xdist."""
+    path = config.getoption("--matrix")
+    if path and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(Matrix(Path(path)))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips the tier where the machine cannot run a lab. With CI set only the kernel is an excuse: root and
     tools are the CI's own to provide, and a tier that is silently left out proves nothing.
@@ -36,6 +48,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(__file__.rpartition("/")[0]):
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def row(record_property: Callable[[str, object], None]) -> dict[str, str]:
+    """This test's line of the table."""
+    return row_of(record_property)
 
 
 @pytest.fixture(scope="module")

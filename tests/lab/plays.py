@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,8 +36,13 @@ class Play:
         self.process, self.answer = process, answer
 
     def kill(self) -> None:
-        """End the controller, workers and ssh included, as a power cut would."""
-        os.killpg(self.process.pid, signal.SIGKILL)
+        """End the controller, workers and ssh included, as a power cut would.
+
+        Ansible's workers have sessions of their own: left alone, they would make the proof and confirm.
+        """
+        for pid in [self.process.pid, *descendants(self.process.pid)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         self.process.communicate()
 
     def result(self) -> dict[str, Any]:
@@ -56,6 +61,7 @@ class Controller:
         self.folder, self.host = folder, host
         self.target = target or host.target()
         self.hold = folder / "hold"
+        self.hold_first = folder / "hold-first"
         folder.mkdir(parents=True, exist_ok=True)
         settings.write(folder, forks=1)
         config = folder / "ansible.cfg"
@@ -93,7 +99,7 @@ class Controller:
         (self.folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
         argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "inventory.yml", "play.yml"]
         process = subprocess.Popen(
-            argv + ["--check"] * check,
+            argv + ["--check"] * check + ["-v"] * ("role" in task),
             cwd=self.folder,
             env=settings.environment(self.folder),
             stdin=subprocess.DEVNULL,
@@ -114,18 +120,25 @@ class Controller:
         return play.process.returncode, output
 
     def _wrapper(self) -> Path:
-        """An ssh that, while `hold` is there, waits before each proof after the first."""
+        """An ssh that waits before the first proof while `hold_first` is there, later while `hold` is.
+
+        It leaves `asked` and `asked-again` as it comes to them, and `proved` as it lets the first go.
+        """
         path = self.folder / "ssh"
         path.write_text(
             "#!/bin/sh\n"
             f'case "$*" in *"&& id -u"*)\n'
-            f"    while [ -e {self.hold} ] && [ -e {self.folder}/proved ]; do sleep 0.05; done\n"
+            f"    if [ -e {self.folder}/proved ]; then asked=asked-again hold={self.hold}\n"
+            f"    else asked=asked hold={self.hold_first}; fi\n"
+            f"    touch {self.folder}/$asked\n"
+            "    while [ -e $hold ]; do sleep 0.05; done\n"
             f"    touch {self.folder}/proved ;;\n"
             "esac\n"
             'exec ssh "$@"\n'
         )
         path.chmod(0o755)
-        (self.folder / "proved").unlink(missing_ok=True)
+        for mark in ("asked", "asked-again", "proved"):
+            (self.folder / mark).unlink(missing_ok=True)
         return path
 
     @contextmanager
@@ -145,11 +158,25 @@ class Controller:
         state = self.host.root / STATE
         return sorted(p.name.split(".")[0] for p in state.glob("*.*") if p.is_dir())
 
+    def begun(self) -> bool:
+        """Whether what is armed has begun to take effect."""
+        return bool(list((self.host.root / STATE).glob("armed.*/begun")))
+
     def shell(self, command: str) -> str:
         """Run a command on the host as root; its output. Raises CalledProcessError."""
         argv = [*ssh.fresh_args(self.target), command]
         done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
         return done.stdout
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that one started, and those that they did."""
+    found: list[int] = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in task.read_text().split():
+                found += [int(child), *descendants(int(child))]
+    return found
 
 
 def wait_for(what: Callable[[], bool], seconds: float, why: str) -> None:

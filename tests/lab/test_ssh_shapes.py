@@ -84,7 +84,8 @@ def cases() -> list[ParameterSet]:
             release,
             shape,
             id=f"{release}-{shape.name}",
-            marks=[] if shape.sample and release == "bookworm" else [pytest.mark.full],
+            marks=[pytest.mark.xdist_group(f"shapes-{release}")]
+            + [pytest.mark.full] * (not shape.sample or release != "bookworm"),
         )
         for release in ("bookworm", "trixie")
         for shape in SHAPES
@@ -92,37 +93,97 @@ def cases() -> list[ParameterSet]:
 
 
 @pytest.mark.parametrize(("release", "shape"), cases())
-def test_shape(release: str, shape: Shape, reset: LabHost, tmp_path: Path) -> None:
-    target = replace(reset.target(), user=shape.user, port=shape.port)
-    setup = shape.setup + ("\nsystemctl reload-or-restart ssh.service 2>/dev/null" if _reloads(shape) else "")
-    subprocess.run([*ssh.fresh_args(reset.target()), "sh -s"], input=setup, text=True, capture_output=True)
-    control = Controller(tmp_path, reset, target)
-    wait_for(lambda: control.login().holds, 15, "the shape lets its administrator in")
+def test_shape(release: str, shape: Shape, reset: LabHost, tmp_path: Path, row: dict[str, str]) -> None:
+    row |= {"table": "shapes", "shape": shape.name, "release": release}
+    control = shaped(shape, reset, tmp_path)
     before = content(control)
-    status, output = control.role("ssh_hardening", gpu_provision_confirm_seconds=60, **shape.variables)
-    assert control.login().holds, "the administrator gets in after everything"
+    status, output = control.role("ssh_hardening", ssh_hardening_confirm_seconds=60, **shape.variables)
+    gets_in(control, row)
+    row["state"] = named_state(control, output)
     if shape.says is not None:
         assert status != 0
+        assert row["state"] in ("untouched", "reverted")
         assert shape.says in output, output[-3000:]
         assert content(control) == before
+        row["as before"] = "byte for byte"
         return
     assert status == 0, output[-3000:]
-    for user in ("root", "bob"):
-        proof = fresh.password_refused(door_to(replace(target, user=user)))
-        assert proof.holds, (user, proof)
-    for addr in shape.addresses:
-        for user in ("root", "bob", "stranger"):
-            said = control.shell(
-                f"sudo sshd -T -C user={user},host={addr},addr={addr},laddr=10.0.0.1,lport=22"
-            )
-            assert "\npasswordauthentication no\n" in said
-            assert "\nkbdinteractiveauthentication no\n" in said
-    assert fresh.login(door_to(replace(target, user="root"))).holds is shape.root_gets_in
+    assert row["state"] == "done"
+    row["password refused"] = passwords_refused(control, shape)
+    assert fresh.login(door_to(replace(control.target, user="root"))).holds is shape.root_gets_in
     after = content(control)
     status, output = control.role("ssh_hardening", **shape.variables)
     assert status == 0
     assert "changed=0" in output
     assert content(control) == after
+    row["second run"] = "changes nothing"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("release", "shape"), [c for c in cases() if c.values[1].says is None and c.values[0] == "trixie"]
+)
+def test_shape_and_the_controller_is_killed(
+    release: str, shape: Shape, reset: LabHost, tmp_path: Path, row: dict[str, str]
+) -> None:
+    """Once sshd runs with the new files, and before anybody has confirmed them."""
+    row |= {"table": "faults", "change": f"ssh_hardening, {shape.name}", "release": release}
+    row |= {"fault": "control killed -9", "at": "prove"}
+    control = shaped(shape, reset, tmp_path)
+    before = content(control)
+    with control.holding():
+        variables = {"ssh_hardening_confirm_seconds": 10, **shape.variables}
+        play = control.start({"role": "ssh_hardening"}, extra=variables)
+        wait_for(lambda: control.begun(), 60, "sshd was told")
+        play.kill()
+    wait_for(lambda: control.stages() == ["reverted"], 60, "reverted")
+    wait_for(lambda: control.login().holds, 20, "a key gets in")
+    gets_in(control, row)
+    row["state"] = control.stages()[0]
+    assert content(control) == before
+    row["as before"] = "byte for byte"
+
+
+def shaped(shape: Shape, host: LabHost, folder: Path) -> Controller:
+    """A controller that goes to the host the shape's own way, once the host has that shape."""
+    target = replace(host.target(), user=shape.user, port=shape.port)
+    setup = shape.setup + ("\nsystemctl reload-or-restart ssh.service 2>/dev/null" if _reloads(shape) else "")
+    subprocess.run([*ssh.fresh_args(host.target()), "sh -s"], input=setup, text=True, capture_output=True)
+    control = Controller(folder, host, target)
+    wait_for(lambda: control.login().holds, 15, "the shape lets its administrator in")
+    return control
+
+
+def gets_in(control: Controller, row: dict[str, str]) -> None:
+    row["gets in"] = "no"
+    assert control.login().holds, "the administrator gets in after everything"
+    row["gets in"] = "yes"
+
+
+def named_state(control: Controller, output: str) -> str:
+    """The state that the host is in; where the role came as far as a change, its report says the same."""
+    stages = control.stages()
+    if not stages:
+        return "untouched"
+    assert len(stages) == 1
+    if stages != ["done"]:
+        assert f'"state": "{stages[0]}"' in output, output[-3000:]
+    return stages[0]
+
+
+def passwords_refused(control: Controller, shape: Shape) -> str:
+    """Asked of sshd for every account and from every address that a Match block names; tried from outside."""
+    for user in ("root", "bob"):
+        proof = fresh.password_refused(door_to(replace(control.target, user=user)))
+        assert proof.holds, (user, proof)
+    addresses = (*shape.addresses, "203.0.113.9")
+    said = control.shell(
+        f"for addr in {' '.join(addresses)}; do for user in $(getent passwd | cut -d: -f1) stranger; do "
+        "sudo sshd -T -C user=$user,host=$addr,addr=$addr,laddr=10.0.0.1,lport=22 | "
+        "grep -cxE '(password|kbdinteractive)authentication no'; done; done"
+    ).split()
+    assert set(said) == {"2"}
+    return f"{len(said) // len(addresses)} accounts, {len(addresses)} addresses"
 
 
 def _reloads(shape: Shape) -> bool:

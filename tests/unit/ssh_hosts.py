@@ -104,6 +104,7 @@ def profile(**variables: Any) -> Profile:
         "ssh_hardening_root_login": "prohibit-password",
         "ssh_hardening_old_clients": False,
         "ssh_hardening_admins": [],
+        "ssh_hardening_confirm_seconds": 180,
     }
     return Profile("test", {**defaults, **variables}, variables)
 

@@ -312,3 +312,13 @@ def test_shut_out(options: dict[str, tuple[str, ...]], expected: str | None) -> 
 
 def test_unknown_groups_shut_nobody_out() -> None:
     assert shut_out({"allowgroups": ("adm",)}, "ada", "192.0.2.7", None) is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "refused"), [(4, True), (5, False), (3600, False), (3601, True), (-1, True)]
+)
+def test_how_long_a_host_waits_has_bounds(seconds: int, refused: bool) -> None:
+    """How a run behaves leaves no trace on a host, so the plan judges the value itself and not the host."""
+    said = wanted(facts(), ssh_hardening_confirm_seconds=seconds).refused
+    assert (said is not None) == refused
+    assert said is None or "from 5 to 3600 seconds" in said
