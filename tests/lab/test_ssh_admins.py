@@ -52,7 +52,7 @@ def test_administrators(lab_host: LabHost, keys: dict[str, str], tmp_path: Path)
         {"name": "old", "keys": [keys["old"]], "sudo": True},
         {"name": "carol", "keys": [keys["carol"]], "sudo": False},
     ]
-    want = {"ssh_hardening_admins": admins, "gpu_provision_confirm_seconds": 60}
+    want = {"ssh_hardening_admins": admins, "ssh_hardening_confirm_seconds": 60}
 
     root.shell("echo 'ada ALL = (((' >/etc/sudoers.d/broken")
     status, output = root.role("ssh_hardening", **want)
