@@ -166,8 +166,10 @@ def failed(
     return Verdict(Status.FAIL, expected, actual, evidence, advice, mendable)
 
 
-def warned(expected: str, actual: str, *, advice: str = "", evidence: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(Status.WARN, expected, actual, evidence, advice)
+def warned(
+    expected: str, actual: str, *, advice: str = "", evidence: tuple[str, ...] = (), mendable: bool = True
+) -> Verdict:
+    return Verdict(Status.WARN, expected, actual, evidence, advice, mendable)
 
 
 def skipped(reason: str) -> Verdict:

@@ -21,6 +21,7 @@ from . import apt_sources as _apt_sources
 from . import containers as _containers
 from . import disk_health as _disk_health
 from . import disks as _disks
+from . import docker_flags as _docker_flags
 from . import firewall as _firewall
 from . import host as _host
 from . import kernel_log as _kernel_log
@@ -290,6 +291,9 @@ class Facts:
 
     docker = _fact(_containers.docker, "docker.info")
     docker_unit = _fact(_units.unit_text, "docker.unit")
+    docker_flags = _fact(_docker_flags.flags, "docker.unit", "file:/etc/default/docker")
+    docker_started = _fact(_containers.started, "docker.started")
+    daemon_json_form = _fact(_containers.daemon_json_form, f"file:{_containers.DAEMON_JSON}")
     cdi = _fact(_containers.cdi, "cdi")
 
     @cached_property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from .answers import document, int_of, parse_json, quote, rows, text_of, words
@@ -53,6 +54,21 @@ class Docker:
     containers_running: Maybe[int]
     cdi_dirs: tuple[str, ...]
     warnings: tuple[str, ...]
+
+
+@record
+class Started:
+    """Seconds since 1970: when dockerd started, and when the hook of the toolkit came; None where there
+    is none.
+    """
+
+    dockerd: float | None
+    hook: float | None
+
+    @property
+    def before_the_hook(self) -> bool:
+        """dockerd looks for the hook only as it starts (moby, daemon/nvidia_linux.go); `--gpus` needs it."""
+        return self.dockerd is not None and self.hook is not None and self.dockerd < self.hook
 
 
 @record
@@ -129,15 +145,73 @@ def _texts(value: Any) -> tuple[str, ...]:
 
 
 def daemon_json(text: str | Absent | Unknown) -> dict[str, Any] | Absent | Unknown:
-    """/etc/docker/daemon.json as docker reads it: an empty file sets nothing, all but JSON stops it."""
+    """/etc/docker/daemon.json: an empty file sets nothing, all but JSON stops docker.
+
+    A name that stands twice in one object is Unknown: docker takes the last, and whoever wrote the file may
+    have meant either.
+    """
     if not isinstance(text, str):
         return text
     if not text.strip():
         return {}
     value = parse_json(text, DAEMON_JSON)
-    if isinstance(value, (Unknown, dict)):
+    if isinstance(value, Unknown):
         return value
-    return Unknown(f"{DAEMON_JSON} holds no JSON object: {quote(text)}", f"file:{DAEMON_JSON}")
+    if not isinstance(value, dict):
+        return Unknown(f"{DAEMON_JSON} holds no JSON object: {quote(text)}", f"file:{DAEMON_JSON}")
+    if (second := _twice(text)) is not None:
+        name, line, column = second
+        said = f"{DAEMON_JSON}: {name} stands a second time in its object at line {line}, column {column}"
+        return Unknown(said, f"file:{DAEMON_JSON}")
+    return value
+
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:]')
+
+
+def _twice(text: str) -> tuple[str, int, int] | None:
+    """The first name in valid JSON that its object has already, with line and column."""
+    open_: list[set[str] | None] = []
+    last = None
+    for token in _TOKEN.finditer(text):
+        kind = token[0]
+        if kind in "{[":
+            open_.append(set() if kind == "{" else None)
+        elif kind in "}]":
+            open_.pop()
+        elif kind != ":":
+            last = token
+        elif last is not None and (names := open_[-1]) is not None:
+            if last[0] in names:
+                before = text[: last.start()]
+                return last[0], before.count("\n") + 1, last.start() - before.rfind("\n")
+            names.add(last[0])
+    return None
+
+
+def daemon_json_form(answer: Answer) -> str | Unknown | None:
+    """What older daemons do not read although nothing in it is wrong; None where there is nothing of that."""
+    if answer.missing:
+        return None
+    if answer.silence is not None or "text" not in answer.raw:
+        return Unknown(answer.silence or f"{answer.item} holds no text", answer.item)
+    if not answer.text.strip("\ufeff \t\r\n"):
+        return "is empty"
+    return "begins with a byte order mark" if answer.text.startswith("\ufeff") else None
+
+
+def started(answer: Answer) -> Started | Unknown:
+    value = document(answer)
+    if isinstance(value, Unknown):
+        return value
+    if not isinstance(value, dict):
+        return Unknown(f"{answer.item}: a JSON object was expected", answer.item)
+
+    def seconds(key: str) -> float | None:
+        found = value.get(key)
+        return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+    return Started(seconds("dockerd"), seconds("hook"))
 
 
 def cdi(answer: Answer) -> tuple[CdiSpec, ...] | Unknown:

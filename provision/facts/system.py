@@ -73,6 +73,7 @@ class Rights:
     root: bool
     peer: str | None
     says: str | None = None
+    capabilities: int | None = None
 
 
 def cpu(answer: Answer) -> Cpu | Unknown:
@@ -197,7 +198,9 @@ def rights(answer: Answer) -> Rights | Unknown:
     user, root = text_of(value, "user"), flag_of(value, "root")
     if user is None or root is None:
         return Unknown("rights: user or root is missing", answer.item)
-    return Rights(user, root, text_of(value, "from"), text_of(value, "says"))
+    bounding = text_of(value, "capabilities") or ""
+    capabilities = int(bounding, 16) if re.fullmatch(r"[0-9a-f]{1,16}", bounding) else None
+    return Rights(user, root, text_of(value, "from"), text_of(value, "says"), capabilities)
 
 
 def _object(answer: Answer) -> dict[str, Any] | Unknown:

@@ -58,7 +58,25 @@ def nccl_variables(value: Any) -> str | None:
     return None
 
 
+def memlock(value: Any) -> str | None:
+    """`unlimited`, or bytes as a whole number."""
+    number = value if isinstance(value, int) and not isinstance(value, bool) else None
+    if value == "unlimited" or (isinstance(value, str) and value.isdecimal()) or (number or 0) > 0:
+        return None
+    return "must be unlimited or a whole number of bytes"
+
+
+def size(value: Any) -> str | None:
+    """A size of memory as docker takes it: 16G, 512m, or bytes."""
+    if value in (None, "") or re.fullmatch(r"[1-9]\d*(\.\d+)?\s*[kmgtKMGT]?(i?[bB])?", str(value)):
+        return None
+    return f"{value!r} is no size such as 16G"
+
+
 SHAPES: dict[str, Callable[[Any], str | None]] = {
+    "container_toolkit_default_shm_size": size,
+    "container_toolkit_version": version(r"\d+\.\d+(\.\d+)?"),
+    "limits_memlock": memlock,
     "gpu_settings_clocks": clocks,
     "gpu_settings_compute_mode": compute_mode,
     "nvidia_driver_version": version(r"\d+\.\d+(\.\d+)?"),

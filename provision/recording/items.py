@@ -157,6 +157,7 @@ _BUILTINS: tuple[Item, ...] = (
     builtin("nvidia.files", "nvidia_files", list(DRIVER_FILES), lane="nvidia", seconds=NORMAL),
     builtin("cuda.installed", "cuda_installed", lane="nvidia"),
     builtin("cdi", "cdi", lane="nvidia"),
+    builtin("docker.started", "docker_started", lane="nvidia"),
     builtin("disks.by-id", "disks_by_id", lane="disks"),
     builtin("disks.space", "space", lane="disks"),
     builtin("nvme.smart", "nvme_smart", seconds=15.0),

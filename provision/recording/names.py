@@ -43,6 +43,14 @@ FILES: tuple[str, ...] = (
     "/etc/ufw/user6.rules",
     # containers
     "/etc/docker/daemon.json",
+    "/etc/default/docker",
+    "/etc/apt/sources.list.d/gpu-provision-container-toolkit.sources",
+    "/etc/apt/keyrings/gpu-provision-container-toolkit.asc",
+    "/etc/systemd/system/gpu-provision-cdi.path",
+    "/etc/systemd/system/gpu-provision-cdi.service",
+    "/etc/systemd/system/gpu-provision-dev-char.service",
+    "/etc/gpu-provision/docker.json",
+    "/var/lib/gpu-provision/docker/unapplied",
     "/var/snap/docker/current/config/daemon.json",
     "/etc/containerd/config.toml",
     # storage
@@ -172,7 +180,7 @@ POLICY: tuple[str, ...] = (
     *words("""
         datacenter-gpu-manager datacenter-gpu-manager-4-core datacenter-gpu-manager-4-cuda12
         datacenter-gpu-manager-4-cuda13 nsight-systems nsight-systems-cli nsight-compute docker.io
-        docker-ce docker-ce-cli containerd dkms linux-image-amd64 linux-headers-amd64
+        docker-ce docker-ce-cli docker-cli containerd.io containerd dkms linux-image-amd64 linux-headers-amd64
         linux-image-arm64 linux-headers-arm64 linux-image-cloud-amd64 linux-headers-cloud-amd64
         linux-image-generic linux-headers-generic linux-generic linux-aws linux-azure linux-gcp
         linux-nvidia linux-perf linux-tools-generic openssh-server nftables ufw fail2ban
@@ -186,7 +194,8 @@ INSTALLED = "@installed:.*(?:nvidia|cuda|cudnn|nccl|nvlsm|nvsdm|datacenter-gpu|n
 UNITS: tuple[str, ...] = words("""
     nvidia-persistenced.service nvidia-fabricmanager.service nvidia-imex.service nvidia-dcgm.service
     dcgm.service nvidia-cdi-refresh.service nvidia-cdi-refresh.path nvidia-powerd.service
-    nvidia-suspend.service gpu-provision-clocks.service docker.service docker.socket
+    nvidia-suspend.service gpu-provision-clocks.service gpu-provision-cdi.path
+    gpu-provision-cdi.service gpu-provision-dev-char.service docker.service docker.socket
     containerd.service snap.docker.dockerd.service podman.socket kubelet.service slurmd.service
     k3s.service ssh.service ssh.socket sshd.service sshd.socket nftables.service ufw.service
     firewalld.service netfilter-persistent.service fail2ban.service unattended-upgrades.service

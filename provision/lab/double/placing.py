@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from .host.main import CONTAINER
 from .host.sync import ASIDE, STANDS_IN, aside
 from .host.world import MARK
 from .machine import build
@@ -63,7 +64,8 @@ def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
     (own / "gpu-double").chmod(0o755)
     (own / "bin").mkdir(exist_ok=True)
     (root / ASIDE).mkdir(exist_ok=True)
-    for name in ("nvidia-smi", "nvidia-persistenced", *KMOD, "dmesg", "after-dpkg", "boot", "notice-faults"):
+    programs = ("nvidia-smi", "nvidia-persistenced", *CONTAINER, *KMOD)
+    for name in (*programs, "dmesg", "after-dpkg", "boot", "notice-faults"):
         _link(own / "bin" / name, "../gpu-double")
     _link(root / "usr/local/sbin/gpu-double", f"/{OWN}/gpu-double")
     (root / "etc/gpu-double").write_text(f"{MARK}: {gpus}\n")

@@ -5,10 +5,11 @@ import json
 import os
 import re
 import stat
+import time
 
 from .asking import ask, program
 from .people import account_name
-from .reading import as_json, names, peek, processes, read
+from .reading import age, as_json, names, peek, processes, read
 
 MYPY = False
 if MYPY:
@@ -104,6 +105,18 @@ def cuda_installed() -> "Dict[str, Any]":
             }
         )
     return as_json(found)
+
+
+_HOOK = "/usr/bin/nvidia-container-runtime-hook"
+
+
+def docker_started() -> "Dict[str, Any]":
+    """When dockerd started and when the hook came that it looks for only then, in seconds since 1970."""
+    started = [time.time() - age(pid) for pid, name, _ in processes() if name == "dockerd"]
+    return as_json({
+        "dockerd": round(min(started), 1) if started else None,
+        "hook": round(os.stat(_HOOK).st_ctime, 1) if os.path.exists(_HOOK) else None,
+    })  # fmt: skip
 
 
 def cdi() -> "Dict[str, Any]":

@@ -64,6 +64,14 @@ def limits() -> "Dict[str, Any]":
     return as_json({"session": session, "services": services, "systemd": manager})
 
 
+def _bounding() -> "Any":
+    """The capabilities that services of this host can have at most, as the kernel writes them: those of
+    PID 1.
+    """
+    found = re.search(r"(?m)^CapBnd:\s*([0-9a-f]+)$", peek("/proc/1/status") or "")
+    return found.group(1) if found else None
+
+
 _TIME_UNITS = "systemd-timesyncd chrony chronyd ntp ntpd ntpsec openntpd"
 
 
@@ -103,5 +111,5 @@ def rights() -> "Dict[str, Any]":
     return as_json({
         "user": operator_name(), "uid": os.geteuid(), "root": os.geteuid() == 0,
         "sudo": os.geteuid() == 0 and bool(os.environ.get("SUDO_USER")), "read_only_view": readonly.confined,
-        "from": operator_address(),
+        "from": operator_address(), "capabilities": _bounding(),
     })  # fmt: skip

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from .world import World
 
+CONTAINER = ("nvidia-ctk", "nvidia-container-runtime", "nvidia-container-runtime-hook")
+
 
 def main(name: str, args: list[str]) -> int:
     """Run the double that stands in for `name`."""
@@ -20,6 +22,14 @@ def main(name: str, args: list[str]) -> int:
         from . import daemon
 
         return daemon.main(world, args)
+    if name in CONTAINER:
+        from . import container
+
+        return {
+            "nvidia-ctk": container.ctk,
+            "nvidia-container-runtime": container.runtime,
+            "nvidia-container-runtime-hook": container.hook,
+        }[name](world, args)
     if name in ("modprobe", "rmmod", "lsmod", "dmesg"):
         from . import kmod
 

@@ -23,6 +23,9 @@ STANDS_IN = {
     "usr/lib/nvidia/current/nvidia-smi": "nvidia-smi",
     "usr/bin/nvidia-smi": "nvidia-smi",
     "usr/bin/nvidia-persistenced": "nvidia-persistenced",
+    "usr/bin/nvidia-ctk": "nvidia-ctk",
+    "usr/bin/nvidia-container-runtime": "nvidia-container-runtime",
+    "usr/bin/nvidia-container-runtime-hook": "nvidia-container-runtime-hook",
 }
 """Where packages put the programs (Debian's nvidia-smi the first, NVIDIA's and Ubuntu's the second) -> what
 they are called.
