@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from ..transport.options import destination, fresh_args, options
 from . import fresh
 from .door import door_to
 from .install_key import SCRIPT
+from .offers import offered
 from .own_key import checked
 
 if TYPE_CHECKING:
@@ -41,15 +43,14 @@ def first_contact(target: Target, password: str, public_key: str) -> Target:
     before = fresh.login(door_to(target))
     if before.holds:
         return target
-    if not before.offered:
+    ways = before.offered
+    if not ways and "Too many authentication failures" in before.says:
+        ways = _offered(target)  # the server hung up over the agent's many keys, and said no more
+    if not ways:
         # OpenSSH stopped before it came to logging in: its reason stands, and no password is sent.
         raise ssh.explain(_attempt(target), target)
-    if not {"password", "keyboard-interactive"} & set(before.offered):
-        raise Unreached(
-            f"the host takes no password ({', '.join(before.offered)} only), and refuses our key",
-            host=target.name,
-            do="install the public key by the provider's console",
-        )
+    if not {"password", "keyboard-interactive"} & set(ways):
+        raise ssh.LoginRefused(target.user or "the default user", ways, (), target).by_password()
     where = _install(_connection(target, password), target, key)
     after = fresh.login(door_to(target))
     if not after.holds:
@@ -59,6 +60,20 @@ def first_contact(target: Target, password: str, public_key: str) -> Target:
             do="sshd's log on the host (`journalctl -u ssh`) says why",
         )
     return replace(target, accept_new=False)
+
+
+def _offered(target: Target) -> tuple[str, ...]:
+    import paramiko
+
+    way = _resolved(target)
+    proxy = _proxy(target, way)
+
+    def open_socket() -> Any:
+        if proxy:
+            return paramiko.ProxyCommand(proxy)
+        return socket.create_connection((way["hostname"], int(way["port"])), timeout=20)
+
+    return offered(open_socket, way["user"])
 
 
 def _attempt(target: Target) -> str:

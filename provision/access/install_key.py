@@ -16,6 +16,15 @@ me=$(id -un)
 entry=$(getent passwd "$me" 2>/dev/null || grep "^$me:" /etc/passwd)
 home=$(printf '%s\n' "$entry" | cut -d: -f6)
 fail() { printf 'gpu-provision: %s\n' "$*" >&2; exit 3; }
+why='(a read-only disk, or a file server that takes no root?)'
+# Others lose the right to write. Where they have none nothing is touched: a read-only disk would refuse that.
+tighten() {
+    case $(ls -ld "$1") in
+    ?????w*|????????w*) ;;
+    *) return ;;
+    esac
+    chmod go-w "$1" 2>/dev/null || fail "others may write to $1, so sshd ignores keys there $why"
+}
 
 pattern=
 if [ "$(id -u)" = 0 ]; then
@@ -40,20 +49,20 @@ case $file in
 "$home"/*)
     [ -d "$home" ] || mkdir -p "$home" 2>/dev/null ||
         fail "the home $home is not there, and $me may not make it"
-    chmod go-w "$home"
-    mkdir -p "$folder" || fail "$me may not write in $home"
+    tighten "$home"
+    mkdir -p "$folder" 2>/dev/null || fail "$me may not write in $home $why"
     walk=$folder
-    while [ "$walk" != "$home" ] && [ "$walk" != / ]; do chmod go-w "$walk"; walk=$(dirname "$walk"); done
-    mode=600 ;;
+    while [ "$walk" != "$home" ] && [ "$walk" != / ]; do tighten "$walk"; walk=$(dirname "$walk"); done
+    mode=600 advice=" $why" ;;
 *)
     [ -d "$folder" ] || (umask 022 && mkdir -p "$folder") 2>/dev/null ||
         fail "sshd looks for keys in $file, which $me may not write; let root put the key there"
-    mode=644 ;;
+    mode=644 advice='; let root put the key there' ;;
 esac
-[ -w "$folder" ] || fail "sshd looks for keys in $file, which $me may not write; let root put the key there"
+[ -w "$folder" ] || fail "sshd looks for keys in $file, which $me may not write$advice"
 
 if [ -f "$file" ] && grep -v '^[[:space:]]*#' "$file" | grep -q "^[a-z0-9@.-]* $blob"; then
-    chmod go-w "$file"
+    tighten "$file"
     said=there
 else
     half=$file.gpu-provision

@@ -26,6 +26,15 @@ def agreed(question: str, *, yes: bool) -> bool:
     return click.confirm(question, err=True, default=False)
 
 
+def password_question() -> Callable[[str], str] | None:
+    """How to ask for a password, which is not shown as it is typed; None where nobody can be asked."""
+    if not can_ask():
+        return None
+    return lambda question: str(
+        click.prompt(question, hide_input=True, err=True, default="", show_default=False)
+    )
+
+
 def host_key_question() -> Callable[[str], bool] | None:
     """How to ask about an unknown host key; None where nobody can be asked."""
     return (lambda question: click.confirm(question, err=True, default=False)) if can_ask() else None

@@ -11,7 +11,7 @@ import click
 from provision.errors import Interrupted, Usage
 
 from .asking import agreed, host_key_question
-from .options import HostOptions, host_options, password_option
+from .options import HostOptions, host_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     help="Whether a host may be rebooted where only that helps.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@password_option
 @host_options
 def bootstrap(
     hosts: tuple[str, ...],

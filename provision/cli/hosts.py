@@ -16,6 +16,8 @@ from provision.errors import Usage
 from provision.runs.managed import Managed, Secrets
 from provision.transport.target import Target
 
+from .asking import password_question
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
@@ -52,7 +54,12 @@ def resolve_hosts(names: Sequence[str], options: HostOptions) -> tuple[Managed, 
                     target,
                     compose(profile_name, base, variables, assigned, host=target.name),
                     groups,
-                    Secrets(secrets.login, secrets.sudo or _become_password(variables)),
+                    replace(
+                        secrets,
+                        login=secrets.login or _text(variables, "ansible_password", "ansible_ssh_pass"),
+                        sudo=secrets.sudo
+                        or _text(variables, "ansible_become_password", "ansible_become_pass"),
+                    ),
                 ),
             )
     return tuple(managed.values())
@@ -192,8 +199,9 @@ def _of_groups(groups: Sequence[str]) -> tuple[str, Mapping[str, Any]]:
     return presets.load(named[0]) if named else ("default", {})
 
 
-def _become_password(variables: Mapping[str, Any]) -> str | None:
-    value = variables.get("ansible_become_password", variables.get("ansible_become_pass"))
+def _text(variables: Mapping[str, Any], *names: str) -> str | None:
+    """The first of these variables that an inventory sets, as text."""
+    value = next((variables[name] for name in names if variables.get(name) is not None), None)
     return None if value is None else str(value)
 
 
@@ -205,7 +213,8 @@ def _secrets(options: HostOptions) -> Secrets:
                 "there is no terminal to ask for sudo's password on", do="give it by --become-password-fd N"
             )
         sudo = click.prompt("sudo password", hide_input=True, err=True)
-    return Secrets(_read_fd(options.password_fd, "--password-fd"), sudo)
+    login = _read_fd(options.password_fd, "--password-fd")
+    return Secrets(login, sudo, password_question() if login is None else None)
 
 
 def _read_fd(number: int | None, option: str) -> str | None:

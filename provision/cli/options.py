@@ -50,6 +50,13 @@ _OPTIONS = (
     ),
     click.option("--forks", type=click.IntRange(1), default=20, show_default=True, help="Hosts at once."),
     click.option(
+        "--password-fd",
+        type=click.IntRange(0),
+        metavar="N",
+        help="Read the login's password from this descriptor, for where no key gets in; bootstrap leaves "
+        "your key there. On a terminal it is asked for.",
+    ),
+    click.option(
         "--become-password-fd",
         type=click.IntRange(0),
         metavar="N",
@@ -79,12 +86,3 @@ def host_options(command: F) -> F:
         decorated = option(decorated)
     result: F = decorated
     return result
-
-
-# Only a command that may leave a key on the host takes the password of a login.
-password_option = click.option(
-    "--password-fd",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Read the login password from this descriptor, where no key gets in yet: your key is left there.",
-)

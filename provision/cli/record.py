@@ -46,7 +46,7 @@ def record(
     managed = resolve_hosts(hosts, options)
     place = _place(out, several=len(managed) > 1)
     failures: list[Failure] = []
-    with Fleet(managed, options.forks, once=True) as fleet:
+    with Fleet(managed, options.forks, once=True, by_password=True) as fleet:
         ask = _ask if sys.stdin.isatty() and sys.stderr.isatty() else None
         taken = fleet.reach(
             lambda line: remote.record(line.session, target=line.managed.target, redact=redact), ask

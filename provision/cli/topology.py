@@ -88,7 +88,7 @@ def _recorded(host: str, options: HostOptions) -> Recording:
     managed = resolve_hosts((host,), options)
     if len(managed) != 1:
         raise Usage(f"{host} is a group of {len(managed)} hosts; topology shows one host")
-    with Fleet(managed, options.forks, once=True) as fleet:
+    with Fleet(managed, options.forks, once=True, by_password=True) as fleet:
         taken = fleet.reach(lambda line: remote.record(line.session, target=line.managed.target))[
             managed[0].name
         ]

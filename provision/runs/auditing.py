@@ -26,7 +26,7 @@ def audit(
 
     Of a host only its judgement is kept: the recordings of a whole fleet would fill the memory.
     """
-    with Fleet(hosts, forks, once=True) as fleet:
+    with Fleet(hosts, forks, once=True, by_password=True) as fleet:
         Thread(target=_prepare).start()
         judged = fleet.reach(_judged, ask)
     return tuple(_unreached(name, of) if isinstance(of, Failure) else of for name, of in judged.items())

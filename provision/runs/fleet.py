@@ -27,9 +27,10 @@ Session = ssh.Session | ssh.Single | local.Local
 class Line:
     """One host and the session that leads to it."""
 
-    def __init__(self, managed: Managed, control_dir: Path | None) -> None:
+    def __init__(self, managed: Managed, control_dir: Path | None, *, by_password: bool = False) -> None:
         """`control_dir` is where the shared connection may lie; None for a host that is asked only once."""
         self.managed = managed
+        self._by_password = by_password
         self._control_dir = control_dir
         self._turn: Turn | None = None
         self.session = self._new()
@@ -74,21 +75,28 @@ class Line:
     def _new(self) -> Session:
         if self.managed.target.local:
             return local.Local(self.managed.secrets.sudo)
+        target, secrets = self.managed.target, self.managed.secrets
+        login = secrets.login if self._by_password else None
         if self._control_dir is None:
-            return ssh.Single(self.managed.target, self.managed.secrets.sudo)
-        return ssh.Session(self.managed.target, self._control_dir, self.managed.secrets.sudo)
+            return ssh.Single(target, secrets.sudo, login)
+        return ssh.Session(target, self._control_dir, secrets.sudo, login)
 
 
 class Fleet:
     """The lines to all hosts of a run. Leaving it closes every connection.
 
-    `once`: each host is asked for one thing only, so no connection is kept open for the next.
+    `once`: each host is asked for one thing only, so no connection is kept open for the next. `by_password`:
+    a host that no key gets into is worked with over a login with its password, where the user gave that;
+    without, it has to be given our key first.
     """
 
-    def __init__(self, hosts: Iterable[Managed], forks: int, *, once: bool = False) -> None:
-        self._forks = forks
+    def __init__(
+        self, hosts: Iterable[Managed], forks: int, *, once: bool = False, by_password: bool = False
+    ) -> None:
+        self._forks, self._by_password = forks, by_password
         self._folder = ControlFolder()
-        self.lines = {host.name: Line(host, None if once else self._folder.path) for host in hosts}
+        place = None if once else self._folder.path
+        self.lines = {host.name: Line(host, place, by_password=by_password) for host in hosts}
 
     def __enter__(self) -> Self:
         return self
@@ -132,7 +140,8 @@ class Fleet:
     ) -> Mapping[str, T | Failure]:
         """Connect to every host and do something there at once: none waits for one that is slow to answer.
 
-        `ask` is put the question where a host's key is not known and a person is there to answer.
+        `ask` is put the question where a host's key is not known and a person is there to answer. The
+        password that a host wants is asked for there, too.
         """
 
         def there(line: Line) -> T:
@@ -146,7 +155,21 @@ class Fleet:
                 target = replace(line.managed.target, host_key=e.key.fingerprint)
                 line.accept(replace(line.managed, target=target))
                 done[name] = self.each(there, [name])[name]
+        for name, e in done.items():
+            if isinstance(e, ssh.LoginRefused) and self._given_password(name, e) and self._by_password:
+                done[name] = self.each(there, [name])[name]
         return done
+
+    def _given_password(self, name: str, e: ssh.LoginRefused) -> bool:
+        """Whether a person is there and gives the password that the host wants; it is kept with its line."""
+        line = self.lines[name]
+        secrets = line.managed.secrets
+        if not e.takes_password or not secrets.ask:
+            return False
+        given = secrets.ask(f"{name} lets no key of yours in. Password of {e.user} there")
+        if given:
+            line.accept(replace(line.managed, target=line.target, secrets=replace(secrets, login=given)))
+        return bool(given)
 
 
 def _question(name: str, e: ssh.UnknownHostKey) -> str:

@@ -28,7 +28,7 @@ def plan(
 ) -> tuple[Traveller, ...]:
     """Each host with its plan, or with the failure that keeps it from having one."""
     travellers = travellers_of(host.name for host in hosts)
-    with Fleet(hosts, forks) as fleet:
+    with Fleet(hosts, forks, by_password=True) as fleet:
         plan_all(fleet, travellers, ask)
     return tuple(travellers.values())
 

@@ -31,7 +31,7 @@ def verify(
 ) -> tuple[Traveller, ...]:
     """Each host with its checks, or with the failure that kept it from being tried."""
     travellers = travellers_of(host.name for host in hosts)
-    with Fleet(hosts, forks) as fleet:
+    with Fleet(hosts, forks, by_password=True) as fleet:
         # Nobody may work on a host that is about to be restarted.
         arrive(fleet, travellers, ask, alone=disruptive)
         for traveller in travellers.values():

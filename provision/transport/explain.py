@@ -41,6 +41,32 @@ class ChangedHostKey(Unreached):
         )
 
 
+class LoginRefused(Unreached):
+    """The server lets this user in by none of the ways that were tried. `methods` are those that it takes."""
+
+    def __init__(self, user: str, methods: tuple[str, ...], hints: tuple[str, ...], target: Target) -> None:
+        self.user, self.methods, self._target = user, methods, target
+        super().__init__(f"login refused for {user}", host=target.name, do="; ".join(hints))
+
+    @property
+    def takes_password(self) -> bool:
+        return bool({"password", "keyboard-interactive"} & set(self.methods))
+
+    def by_password(self) -> Unreached:
+        """The same, where a password was given as well."""
+        if not self.takes_password:
+            return Unreached(
+                f"the host takes no password ({', '.join(self.methods)} only), and refuses our key",
+                host=self._target.name,
+                do="install the public key by the provider's console",
+            )
+        return Unreached(
+            f"the password was refused for {self.user}",
+            host=self._target.name,
+            do="is it that account's password, and not one that has to be changed first?",
+        )
+
+
 def explain(stderr: str, target: Target) -> Failure:
     """The failure behind what `ssh` printed before it gave up with exit status 255."""
     text = stderr.replace("\r", "")
@@ -203,14 +229,12 @@ def _refused(text: str, target: Target) -> Failure | None:
     if broken:
         hints.append(broken[0].strip().strip("@ ").removeprefix("Warning: "))
     if {"password", "keyboard-interactive"} & set(methods):
-        hints.append(
-            "for a first login with a password, `bootstrap` asks for it, or takes it by --password-fd"
-        )
+        hints.append("a password is given with --password-fd; `bootstrap` then leaves your key there")
     if "publickey" in methods:
         hints.append(
             "is the right key in the agent (`ssh-add -l`), and is it in that user's authorized_keys?"
         )
-    return Unreached(f"login refused for {user}", host=target.name, do="; ".join(hints))
+    return LoginRefused(user, tuple(methods), tuple(hints), target)
 
 
 def _not_now(text: str, target: Target) -> Failure | None:

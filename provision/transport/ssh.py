@@ -12,17 +12,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from ..errors import Failure, Unreached, Usage
-from . import child, hostkeys
-from .explain import ChangedHostKey, UnknownHostKey, explain
+from . import askpass, child, hostkeys
+from .explain import ChangedHostKey, LoginRefused, UnknownHostKey, explain
 from .options import CONNECT_SECONDS, destination, fresh_args, options
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from .target import Target
 
 __all__ = [
     "ChangedHostKey",
+    "LoginRefused",
     "Session",
     "Single",
     "UnknownHostKey",
@@ -42,12 +43,19 @@ class Session:
     """One connection to a host, kept open: every command after the first costs one round trip.
 
     Safe for use from several threads. Commands never get a terminal. `sudo_password` is only kept
-    here for who needs it; it never reaches a command line.
+    here for who needs it; it never reaches a command line. `login_password` is given where no key gets in.
     """
 
-    def __init__(self, target: Target, control_dir: Path, sudo_password: str | None = None) -> None:
+    def __init__(
+        self,
+        target: Target,
+        control_dir: Path,
+        sudo_password: str | None = None,
+        login_password: str | None = None,
+    ) -> None:
         self.target = target
         self.sudo_password = sudo_password
+        self._login_password = login_password
         self._lock = threading.Lock()
         self._open = False
         self._own_folder: Path | None = None
@@ -77,10 +85,10 @@ class Session:
                 self.target = pinned(self.target)
             master = ["-o", f"ControlPath={self.control_path}", "-o", f"ControlPersist={IDLE_SECONDS}"]
             arguments = ["ssh", "-M", "-N", "-f", *master, *options(self.target), *destination(self.target)]
-            done = _ssh(arguments, self.target, timeout=4 * CONNECT_SECONDS)
+            done = _login(arguments, self.target, self._login_password, timeout=4 * CONNECT_SECONDS)
             if done.rc != 0:
                 hidden = "UNKNOWN port 65535" in done.err
-                raise _why(self.target) if hidden else explain(done.err, self.target)
+                raise _why(self.target) if hidden else _explained(done, self.target, self._login_password)
             self._open = True
 
     def run(self, argv: Sequence[str], stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
@@ -125,9 +133,12 @@ class Session:
 class Single:
     """Each command on a plain connection of its own: for one command, two ssh fewer than a Session takes."""
 
-    def __init__(self, target: Target, sudo_password: str | None = None) -> None:
+    def __init__(
+        self, target: Target, sudo_password: str | None = None, login_password: str | None = None
+    ) -> None:
         self.target = target
         self.sudo_password = sudo_password
+        self._login_password = login_password
 
     def open(self) -> None:
         """Nothing to open before the command. Raises as `pinned` does where the host's key is to be one."""
@@ -140,9 +151,10 @@ class Single:
         Raises Unreached, or UnknownHostKey (a Usage) where the host's key is neither known nor allowed.
         """
         self.open()
-        done = _ssh([*fresh_args(self.target), shlex.join(argv)], self.target, stdin, timeout)
+        words = [*fresh_args(self.target), shlex.join(argv)]
+        done = _login(words, self.target, self._login_password, stdin, timeout)
         if done.rc == 255:
-            raise explain(done.err, self.target)
+            raise _explained(done, self.target, self._login_password)
         return done
 
     def argv(self, command: Sequence[str]) -> list[str]:
@@ -184,9 +196,32 @@ def pinned(target: Target) -> Target:
     return replace(target, options=(*target.options, f"HostKeyAlgorithms={algorithms}"), host_key=None)
 
 
-def _ssh(arguments: list[str], target: Target, stdin: bytes = b"", timeout: float = 60.0) -> child.Completed:
+def _login(
+    arguments: list[str], target: Target, password: str | None, stdin: bytes = b"", timeout: float = 60.0
+) -> child.Completed:
+    """An ssh that logs in: by key, and by the password where one is given."""
+    if password is None:
+        return _ssh(arguments, target, stdin, timeout)
+    program, *rest = arguments
+    first = [word for option in askpass.OPTIONS for word in ("-o", option)]
+    with askpass.answering(target, password) as env:
+        return _ssh([program, *first, *rest], target, stdin, timeout, env)
+
+
+def _explained(done: child.Completed, target: Target, password: str | None) -> Failure:
+    failure = explain(done.err, target)
+    return failure.by_password() if isinstance(failure, LoginRefused) and password is not None else failure
+
+
+def _ssh(
+    arguments: list[str],
+    target: Target,
+    stdin: bytes = b"",
+    timeout: float = 60.0,
+    env: Mapping[str, str] | None = None,
+) -> child.Completed:
     try:
-        return child.run(arguments, stdin, timeout)
+        return child.run(arguments, stdin, timeout, env)
     except child.TimedOut as e:
         raise Unreached(f"no answer within {e.seconds:g} s", host=target.name) from e
     except FileNotFoundError as e:

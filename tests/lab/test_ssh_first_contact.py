@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 from plays import wait_for
 
 from provision.access import fresh
 from provision.access.door import door_to
-from provision.access.first_contact import first_contact
+from provision.access.first_contact import _offered, first_contact
 from provision.access.own_key import own_key
 from provision.errors import Failure, Unreached
 from provision.transport import ssh
 from provision.transport.explain import ChangedHostKey, UnknownHostKey
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from provision.lab import LabHost
     from provision.transport.target import Target
 
@@ -134,6 +137,86 @@ def test_a_host_that_takes_no_password(rented: Rented) -> None:
     wait_for(lambda: accepted(rented, rented.host.target()), 10, "sshd listens again")
     with pytest.raises(Unreached, match=r"takes no password \(publickey only\)"):
         rented.contact("bob")
+
+
+def settings(rented: Rented, **changed: str) -> None:
+    """Change sshd's drop-in of this host, keyword by keyword."""
+    script = " ".join(f"-e '/^{keyword} /d' -e '1i{keyword} {value}'" for keyword, value in changed.items())
+    rented.shell(f"sed -i {script} /etc/ssh/sshd_config.d/10-rented.conf && systemctl reload ssh.service")
+    wait_for(lambda: accepted(rented, rented.host.target()), 10, "sshd listens again")
+
+
+def test_a_server_that_asks_by_keyboard_interactive_only(rented: Rented) -> None:
+    settings(rented, PasswordAuthentication="no", KbdInteractiveAuthentication="yes")
+    assert accepted(rented, rented.contact("bob"))
+
+
+def test_a_home_on_a_read_only_disk(rented: Rented) -> None:
+    rented.shell("mount --bind /home/bob /home/bob && mount -o remount,bind,ro /home/bob")
+    try:
+        with pytest.raises(Failure, match=r"bob may not write in /home/bob \(a read-only disk"):
+            rented.contact("bob")
+    finally:
+        rented.shell("umount /home/bob")
+
+
+def test_many_keys_do_not_hide_that_a_password_is_taken(rented: Rented, tmp_path: Path) -> None:
+    """The server hangs up before OpenSSH has named the other ways; they are asked of it then."""
+    settings(rented, MaxAuthTries="2")
+    for number in range(3):
+        argv = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(tmp_path / f"many{number}")]
+        subprocess.run(argv, check=True)
+    options = (*rented.target().options, *(f"IdentityFile={tmp_path}/many{n}" for n in range(3)))
+    target = replace(rented.target("bob"), options=options)
+    assert _offered(target) == ("publickey", "password")
+    with pytest.raises(Failure, match=r"the key is in .*Too many authentication failures"):
+        first_contact(target, PASSWORD, rented.public)
+    assert accepted(rented, rented.target("bob"))
+
+
+def test_a_login_by_password_serves_commands_that_only_read(rented: Rented, tmp_path: Path) -> None:
+    with ssh.Session(rented.target("bob"), tmp_path / "c", login_password=PASSWORD) as session:
+        assert session.run(["id", "-un"]).out == "bob\n"
+        command_lines = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True).stdout
+        assert "correct horse" not in command_lines
+    assert not accepted(rented, rented.target("bob")), "no key was left"
+    with (
+        ssh.Session(rented.target("bob"), tmp_path / "c", login_password="wrong") as session,
+        pytest.raises(Unreached, match="the password was refused for bob"),
+    ):
+        session.open()
+    settings(rented, PasswordAuthentication="no", KbdInteractiveAuthentication="yes")
+    with ssh.Session(rented.target("bob"), tmp_path / "d", login_password=PASSWORD) as session:
+        assert session.run(["id", "-un"]).out == "bob\n"
+
+
+def test_a_person_is_asked_and_what_is_typed_is_not_shown(rented: Rented, tmp_path: Path) -> None:
+    known = " ".join(f"-o {option}" for option in rented.target().options)
+    variables = {"ansible_host": rented.host.address, "ansible_user": "bob", "ansible_ssh_common_args": known,
+                 "ansible_ssh_private_key_file": str(rented.key)}  # fmt: skip
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"gpu01": variables}}}))
+    argv = ["gpu-provision", "record", "-i", f"{tmp_path}/hosts.yml", "gpu01", "--out", f"{tmp_path}/r.json"]
+    main, terminal = pty.openpty()
+    argv[0] = str(Path(sys.executable).with_name("gpu-provision"))
+    # setsid gives it this terminal as its own, where passwords are asked.
+    run = subprocess.Popen(["setsid", "-cw", *argv], stdin=terminal, stdout=terminal, stderr=terminal)
+    os.close(terminal)
+    shown, typed = b"", False
+    try:
+        while chunk := os.read(main, 4096):
+            shown += chunk
+            if b"Password of bob" in shown and not typed:
+                os.write(main, f"{PASSWORD}\n".encode())
+                typed = True
+    except OSError:  # the other end is closed
+        pass
+    os.close(main)
+    assert run.wait(60) == 0, shown
+    assert typed
+    assert b"correct horse" not in shown
+    assert "bob" in (tmp_path / "r.json").read_text()
+    assert "correct horse" not in (tmp_path / "r.json").read_text()
+    assert not accepted(rented, rented.target("bob")), "recording leaves no key"
 
 
 def test_a_host_key_that_changed_gets_no_password(rented: Rented) -> None:
