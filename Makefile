@@ -48,7 +48,7 @@ full: setup lint unit ssh-matrix
 
 ## make ssh-matrix   each SSH shape and each fault on Debian 12 and 13; writes docs/ssh-matrix.md
 ssh-matrix: setup
-	$(BIN)/pytest $(MATRICES) -q -n 4 --dist loadgroup --matrix docs/ssh-matrix.md
+	$(BIN)/pytest $(MATRICES) -q -n 4 --matrix docs/ssh-matrix.md
 
 ## make clean     take the lab down and remove what was built
 clean:
