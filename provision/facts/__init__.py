@@ -229,6 +229,8 @@ class Facts:
 
     units = _fact(_units.units, "units")
     failed_units = _fact(_units.failed, "units.failed")
+    unit_files = _fact(_units.listed, "units.files")
+    units_running = _fact(_units.listed, "units.running")
     sshd = _fact(_sshd.sshd, "sshd.effective", "sshd.files")
     accounts = _fact(_accounts.accounts, "accounts")
     other_accounts = _fact(_accounts.others, "accounts.other")

@@ -17,7 +17,8 @@ _DENIES = frozenset({"drop", "reject", "deny"})
 
 @record
 class Socket:
-    """One listening socket. `program` and `unit` are None where its owner could not be seen."""
+    """One listening socket. `program` and `unit` are None where its owner could not be seen, `package` where
+    none has the program or that was not asked."""
 
     proto: str
     address: str
@@ -25,6 +26,7 @@ class Socket:
     program: str | None
     unit: str | None
     pid: int | None
+    package: str | None = None
 
     @property
     def is_local(self) -> bool:
@@ -56,15 +58,16 @@ class Chain:
 
 @record
 class Firewall:
-    """All chains that are loaded, of every tool that could be asked; `tools` are those that answered.
-
-    `ufw` is ufw's own status text, empty where ufw is off or not there.
-    """
+    """All chains that are loaded, of every tool that could be asked; `tools` are those that answered."""
 
     tools: tuple[str, ...]
     chains: tuple[Chain, ...]
-    ufw: str
     zones: str
+
+    @property
+    def of_ufw(self) -> bool:
+        """ufw's chains are loaded."""
+        return any(chain.name == "ufw-user-input" for chain in self.chains)
 
     def incoming(self, family: str) -> tuple[Chain, ...]:
         """Chains that see packets for this host of `ip` or `ip6`."""
@@ -86,7 +89,8 @@ def sockets(answer: Answer) -> tuple[Socket, ...] | Unknown:
                 f"sockets: an entry without proto, address or port: {quote(str(row))}", answer.item
             )
         program, unit = text_of(row, "program"), text_of(row, "unit")
-        result.append(Socket(proto, address, port, program, unit, int_of(row, "pid")))
+        package = text_of(row, "package")
+        result.append(Socket(proto, address, port, program, unit, int_of(row, "pid"), package))
     return tuple(result)
 
 
@@ -99,13 +103,14 @@ def firewall(answer: Answer) -> Firewall | Unknown:
         return Unknown("firewall: no list of rule sets", answer.item)
     tools: list[str] = []
     chains: list[Chain] = []
-    texts = {"ufw": "", "firewall-cmd": ""}
+    zones = ""
     for entry in entries:
         argv = entry.get("argv") if isinstance(entry, dict) else None
         if not isinstance(argv, list) or not argv:
             return Unknown(f"firewall: a rule set without its command: {quote(str(entry))}", answer.item)
         tool = str(argv[0])
-        if entry.get("missing") or "not_asked" in entry:
+        # Older recordings asked ufw, too, which then failed in the read-only view.
+        if entry.get("missing") or "not_asked" in entry or tool == "ufw":
             continue
         if entry.get("rc") != 0 or entry.get("cut") or not isinstance(entry.get("stdout"), str):
             said = quote(str(entry.get("stderr") or entry.get("stdout") or "no whole answer"))
@@ -114,21 +119,21 @@ def firewall(answer: Answer) -> Firewall | Unknown:
         tools.append(tool)
         read: list[Chain] | Unknown = []
         if tool == "nft":
-            read = _nft(text)
+            read = nft_chains(text)
         elif tool.startswith("ip"):
             read = _iptables(text, "ip6" if tool.startswith("ip6") else "ip")
         else:
-            texts[tool] = text
+            zones = text
         if isinstance(read, Unknown):
             return read
         chains += read
     if not entries:
         return Unknown("firewall: no tool was asked", answer.item)
-    return Firewall(tuple(tools), tuple(chains), texts["ufw"], texts["firewall-cmd"])
+    return Firewall(tuple(tools), tuple(chains), zones)
 
 
-def _nft(text: str) -> list[Chain] | Unknown:
-    """`nft list ruleset`: tables with chains; sets and maps between them are passed over."""
+def nft_chains(text: str) -> list[Chain] | Unknown:
+    """`nft list ruleset`, or a file that nft reads: tables with chains; sets and maps are passed over."""
     chains: list[Chain] = []
     family = table = chain = hook = policy = ""
     rules: list[str] = []
@@ -149,6 +154,8 @@ def _nft(text: str) -> list[Chain] | Unknown:
                 policy = stated[1] if stated else "accept"
             else:
                 rules.append(line)
+        elif depth == 0 and not re.fullmatch(r"(?:delete )?table \S+ \S+", line):
+            return Unknown(f"nft list ruleset: unexpected line: {quote(line)}", "firewall")
         # Braces inside quotes (comments) open nothing.
         bare = re.sub(r"\"[^\"]*\"", "", line)
         depth += bare.count("{") - bare.count("}")

@@ -133,6 +133,23 @@ def unit_text(answer: Answer) -> UnitText | Absent | Unknown:
     return UnitText(tuple(commands), tuple(files))
 
 
+def listed(answer: Answer) -> Mapping[str, str] | Absent | Unknown:
+    """`systemctl list-unit-files` or `list-units`, plain and without legend: the second word by name."""
+    if answer.missing or "systemd does not run" in (answer.not_asked or ""):
+        return ABSENT
+    text = output(answer)
+    if isinstance(text, Unknown):
+        return text
+    found = {}
+    for line in text.splitlines():
+        words = line.replace("●", " ").split()
+        if words and (len(words) < 2 or "." not in words[0]):
+            return Unknown(f"{answer.item}: unexpected line: {quote(line)}", answer.item)
+        if words:
+            found[words[0]] = words[1]
+    return found
+
+
 def failed(answer: Answer) -> tuple[str, ...] | Unknown:
     """`systemctl list-units --state=failed --plain --no-legend`: the names of failed units."""
     text = output(answer)

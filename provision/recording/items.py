@@ -133,6 +133,16 @@ _COMMANDS: tuple[Item, ...] = (
     command(
         "units.failed", "systemctl list-units --no-pager --plain --no-legend --state=failed", when="systemd"
     ),
+    command(
+        "units.files",
+        "systemctl list-unit-files --no-pager --plain --no-legend --type=service,socket",
+        when="systemd",
+    ),
+    command(
+        "units.running",
+        "systemctl list-units --no-pager --plain --no-legend --type=service,socket --state=active",
+        when="systemd",
+    ),
     command("memory", "cat /proc/meminfo"),
 )
 

@@ -26,6 +26,7 @@ FILES: tuple[str, ...] = (
     "/etc/gpu-provision/manifest.json",
     "/etc/gpu-provision/clocks.json",
     "/etc/gpu-provision/nccl.env",
+    "/etc/gpu-provision/firewall.nft",
     # communication
     "/etc/nccl.conf",
     "/etc/hosts",
@@ -41,6 +42,9 @@ FILES: tuple[str, ...] = (
     "/etc/ufw/ufw.conf",
     "/etc/ufw/user.rules",
     "/etc/ufw/user6.rules",
+    "/etc/systemd/system/gpu-provision-firewall.service",
+    "/usr/local/lib/gpu-provision/docker-user",
+    "/etc/fail2ban/jail.d/zz-gpu-provision.local",
     # containers
     "/etc/docker/daemon.json",
     "/etc/default/docker",
@@ -197,8 +201,9 @@ UNITS: tuple[str, ...] = words("""
     nvidia-suspend.service gpu-provision-clocks.service gpu-provision-cdi.path
     gpu-provision-cdi.service gpu-provision-dev-char.service docker.service docker.socket
     containerd.service snap.docker.dockerd.service podman.socket kubelet.service slurmd.service
-    k3s.service ssh.service ssh.socket sshd.service sshd.socket nftables.service ufw.service
-    firewalld.service netfilter-persistent.service fail2ban.service unattended-upgrades.service
+    k3s.service k3s-agent.service ssh.service ssh.socket sshd.service sshd.socket nftables.service ufw.service
+    firewalld.service netfilter-persistent.service gpu-provision-firewall.service fail2ban.service
+    unattended-upgrades.service
     apt-daily.timer apt-daily-upgrade.timer apt-daily-upgrade.service dnf-automatic.timer
     packagekit.service cloud-init.service systemd-timesyncd.service chrony.service chronyd.service
     ntp.service ntpsec.service fstrim.timer mdmonitor.service smartmontools.service smartd.service

@@ -1,7 +1,6 @@
 """The rule sets that are loaded."""
 
 import os
-import re
 
 from .asking import ask, program
 from .reading import in_kernel, peek, processes
@@ -29,13 +28,7 @@ def firewall() -> "Dict[str, Any]":
             real = os.path.basename(os.path.realpath(program("ip%stables-save" % suffix) or ""))
             name = "ip%stables-save" % suffix if "nft" not in real else name
         tool([name], bool(peek(table_list)))
-    enabled = re.search(r"(?m)^ENABLED=[\"']?yes", peek("/etc/ufw/ufw.conf") or "")
-    if program("ufw"):
-        rules.append(
-            ask(["ufw", "status", "verbose"], 8.0)
-            if enabled and in_kernel("nf_tables", "ip_tables")
-            else {"argv": ["ufw", "status", "verbose"], "not_asked": "ufw is not enabled"}
-        )
+    # ufw is not asked: even `ufw status` writes a lock. Its chains are among the tables, its files are items.
     if any(name == "firewalld" for _, name, _ in processes()):
         rules.append(ask(["firewall-cmd", "--list-all-zones"], 8.0))
     return {"rules": rules}

@@ -5,6 +5,7 @@ import re
 import socket
 import struct
 
+from .packages import owning_packages
 from .reading import as_json, link, names, number, peek, processes
 
 MYPY = False
@@ -117,6 +118,7 @@ def sockets() -> "Dict[str, Any]":
                         "pid": None,
                         "program": None,
                         "unit": None,
+                        "package": None,
                     }
                 )
     owner: "Dict[str, int]" = {}
@@ -132,10 +134,23 @@ def sockets() -> "Dict[str, Any]":
                 # systemd holds the sockets that it hands to services: the service is the owner to name.
                 if target[8:-1] not in owner or owner[target[8:-1]] == 1:
                     owner[target[8:-1]] = pid
+    programs: "Dict[str, str]" = {}
     for row in wanted:
         holder = owner.get(str(row.pop("inode")))
         if holder is not None:
             row["pid"], row["program"] = holder, peek("/proc/%d/comm" % holder)
+            if row["program"] not in ("sshd", "systemd"):
+                programs[str(holder)] = _executable(holder)
             unit = re.search(r"([^/\n]+\.(?:service|socket|scope))", peek("/proc/%d/cgroup" % holder) or "")
             row["unit"] = unit.group(1) if unit else None
+    owners = owning_packages({path for path in programs.values() if path})
+    for row in wanted:
+        row["package"] = owners.get(programs.get(str(row["pid"]), ""))
     return as_json(wanted)
+
+
+def _executable(pid: int) -> str:
+    try:
+        return os.readlink("/proc/%d/exe" % pid).replace(" (deleted)", "")
+    except OSError:
+        return ""

@@ -8,7 +8,7 @@ from .reading import as_json, names, peek
 
 MYPY = False
 if MYPY:
-    from typing import Any, Dict, List
+    from typing import Any, Dict, List, Set
 
 
 def apt_holds() -> "Dict[str, Any]":
@@ -27,6 +27,24 @@ def apt_holds() -> "Dict[str, Any]":
         "stdout": "".join(line + "\n" for line in lines),
         "stderr": "",
     }
+
+
+def owning_packages(paths: "Set[str]") -> "Dict[str, str]":
+    """The package of each file that dpkg knows, from its lists: `dpkg-query -S` takes ten times as long."""
+    found: "Dict[str, str]" = {}
+    # Merged /usr: dpkg may know the file below /bin while it runs from below /usr/bin.
+    wanted = {
+        b"\n" + name.encode() + b"\n": path for path in paths for name in (path, path.replace("/usr", "", 1))
+    }
+    for name in names("/var/lib/dpkg/info") if wanted else []:
+        if name.endswith(".list"):
+            try:
+                with open("/var/lib/dpkg/info/" + name, "rb") as listing:
+                    text = listing.read()
+            except OSError:
+                continue
+            found.update((path, name[:-5]) for line, path in wanted.items() if line in text)
+    return {path: package.partition(":")[0] for path, package in found.items()}
 
 
 _STANZA = re.compile(rb"^Package: (\S+)\nStatus: \S+ \S+ (\S+)", re.M)
