@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.errors import AnsibleError
+from ansible_collections.gpu_provision.host.provision.errors import Failure
 from ansible_collections.gpu_provision.host.provision.profile import administrators
 from ansible_collections.gpu_provision.host.provision.profile.declared import declared
 from ansible_collections.gpu_provision.host.provision.profile.model import Profile
+from ansible_collections.gpu_provision.host.provision.profile.peers import with_peers
 from ansible_collections.gpu_provision.host.provision.recording.model import Recording, RecordingError
 
 
@@ -37,4 +39,21 @@ def profile_of(variables: dict[str, Any], templar: Any) -> Profile:
         except ValueError as e:
             raise AnsibleError(f"{administrators.VARIABLE}: {e}") from e
     defaults = {name: variable.default for name, variable in declared().items()}
-    return Profile("playbook", {**defaults, **chosen}, chosen)
+    try:
+        return with_peers(Profile("playbook", {**defaults, **chosen}, chosen), _Inventory(variables))
+    except Failure as e:
+        raise AnsibleError(str(e)) from e
+
+
+class _Inventory:
+    """The play's inventory, as a host's variables show it."""
+
+    def __init__(self, variables: dict[str, Any]) -> None:
+        self._groups, self._hosts = variables.get("groups") or {}, variables.get("hostvars") or {}
+
+    def names(self) -> tuple[str, ...]:
+        return (*self._groups, *self._hosts)
+
+    def members(self, name: str) -> tuple[tuple[str, Any], ...] | None:
+        listed = self._groups.get(name, [name] if name in self._hosts else None)
+        return None if listed is None else tuple((host, self._hosts[host]) for host in listed)

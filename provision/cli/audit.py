@@ -86,6 +86,7 @@ def _profile(options: HostOptions) -> Profile:
     """The profile that recordings are held against: they come without an inventory."""
     from provision.profile import presets, settings
     from provision.profile.compose import compose
+    from provision.profile.peers import with_peers
 
     name, base = presets.load(options.profile) if options.profile else ("default", {})
-    return compose(name, base, {}, settings.parse(options.settings))
+    return with_peers(compose(name, base, {}, settings.parse(options.settings)), None)

@@ -37,6 +37,7 @@ def resolve_hosts(names: Sequence[str], options: HostOptions) -> tuple[Managed, 
     """
     from provision.profile import presets, settings
     from provision.profile.compose import compose
+    from provision.profile.peers import with_peers
 
     inventory = _inventory(options)
     assigned = settings.parse(options.settings)
@@ -48,11 +49,12 @@ def resolve_hosts(names: Sequence[str], options: HostOptions) -> tuple[Managed, 
             variables = listed.variables if listed else {}
             groups = listed.groups if listed else ()
             profile_name, base = preset or _of_groups(groups)
+            profile = compose(profile_name, base, variables, assigned, host=target.name)
             managed.setdefault(
                 target.name,
                 Managed(
                     target,
-                    compose(profile_name, base, variables, assigned, host=target.name),
+                    with_peers(profile, inventory, host=target.name),
                     groups,
                     replace(
                         secrets,

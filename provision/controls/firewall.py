@@ -1,82 +1,128 @@
-"""Controls of the packet filter. They warn only: what is to be open is the profile's word, not the host's."""
+"""Controls of the packet filter: what it refuses, what it lets in, whether that is what the role wants."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from ..facts.known import Unknown
-from .model import Judged, Severity, Verdict, control, passed, unknown, warned
+from ..planners import firewall as planner
+from ..planners import firewall_docker as docker
+from ..planners import firewall_fail2ban as fail2ban
+from ..planners import firewall_state as state
+from ..planners.firewall_files import RULES, UNIT_FILE
+from ..planners.firewall_nft import TABLE
+from ..planners.firewall_openings import openings, ssh_ports
+from ..planners.firewall_refusal import firewalld_runs
+from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
-    from ..facts.firewall import Socket
+    from ..planners.firewall import WantedFirewall
 
-_SHOWN = 8
-_SSH = frozenset(("sshd", "systemd"))
-_PUBLISHER = "docker-proxy"
-_DHCP = frozenset((67, 68, 546))
+ROLE = "firewall"
+_NAMES = {"ip": "IPv4", "ip6": "IPv6"}
+LEFT = "the packet filter is left to others (firewall_managed: false)"
 
 
-@control("firewall.default-deny", "What no rule lets in is refused", severity=Severity.MEDIUM)
+@control(
+    "firewall.default-deny",
+    "What no rule lets in is refused",
+    severity=Severity.HIGH,
+    role=ROLE,
+    disrupts=Disrupts.SERVICE,
+)
 def default_deny(host: Judged) -> Verdict:
     found = host.facts.firewall
     if isinstance(found, Unknown):
         return unknown(found)
-    open_for = [family for family in ("ip", "ip6") if not found.denies_incoming(family)]
+    open_for = [family for family in _NAMES if not found.denies_incoming(family)]
     if not open_for:
         return passed(f"IPv4 and IPv6, read by {', '.join(found.tools)}")
-    names = {"ip": "IPv4", "ip6": "IPv6"}
-    how = f"{' and '.join(names[f] for f in open_for)}: what no rule names is let in"
-    return warned(
+    how = f"{' and '.join(_NAMES[f] for f in open_for)}: what no rule names is let in"
+    said = how if found.tools else "there is no packet filter on this host"
+    if not host.profile["firewall_managed"]:
+        return skipped(f"{LEFT}; {said}")
+    return failed(
         "refused by default",
-        how if found.tools else "there is no packet filter on this host",
+        said,
         advice="Each service that listens can be reached, unless something before this host filters.",
     )
 
 
-def _from_outside(host: Judged) -> tuple[Socket, ...] | Verdict:
-    sockets = host.facts.sockets
-    if isinstance(sockets, Unknown):
-        return unknown(sockets)
-    return tuple(s for s in sockets if not s.is_local and not (s.proto.startswith("udp") and s.port in _DHCP))
+def role_wants(host: Judged) -> WantedFirewall | Verdict:
+    """What the role wants, or the verdict where it is not to be judged."""
+    if not host.profile["firewall_managed"]:
+        return skipped(LEFT)
+    for fact in (host.facts.firewall, host.facts.sockets, host.facts.units):
+        if isinstance(fact, Unknown):
+            return unknown(fact)
+    if firewalld_runs(host.facts):
+        return skipped("firewalld looks after the packet filter here")
+    return planner.wanted(host.facts, host.profile, host.stack)
 
 
 @control(
     "firewall.open-ports",
-    "No service but sshd can be reached without a rule for it",
+    "Only sshd's ports and those that the profile names are open",
     severity=Severity.MEDIUM,
+    role=ROLE,
+    disrupts=Disrupts.SERVICE,
 )
 def open_ports(host: Judged) -> Verdict:
-    heard, rules = _from_outside(host), host.facts.firewall
-    if isinstance(heard, Verdict):
-        return heard
-    if isinstance(rules, Unknown):
-        return unknown(rules)
-    if rules.denies_incoming("ip") and rules.denies_incoming("ip6"):
-        return passed("only by rules: what is not let in is refused")
-    others = [s for s in heard if s.program not in _SSH and s.program != _PUBLISHER]
-    if not others:
-        return passed("sshd alone listens")
-    told = list(dict.fromkeys(f"{s.port}/{s.proto} ({s.program or 'program not seen'})" for s in others))
-    return warned(
-        "sshd alone, or a filter that refuses by default",
-        ", ".join(told[:_SHOWN]) + (f" and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""),
-        advice="Let each listen on the addresses it needs, or set a filter before them.",
+    wanted = role_wants(host)
+    if isinstance(wanted, Verdict):
+        return wanted
+    if _others_do(host):
+        return passed("refused by default, by rules of others, and the profile names no port")
+    if wanted.refused:
+        return failed("rules that fit this host", wanted.refused)
+    open_ = [f"{port}/tcp (sshd)" for port in sorted(ssh_ports(host.facts))]
+    open_ += [f"{o.ports}/{o.proto}" for o in openings(host.facts, host.profile)]
+    expected = ", ".join(dict.fromkeys(open_))
+    others = [f for f in wanted.files if f.path not in (docker.SCRIPT, fail2ban.PATH)]
+    wrong = [f.path for f in others if not state.same(f, host.facts)]
+    if wrong:
+        return failed(expected, f"not as wanted: {', '.join(wrong)}")
+    if not state.is_loaded(host.facts, wanted.files):
+        return failed(expected, "the rules are on disk, and what is loaded is not what they say")
+    units = host.facts.units
+    off = [u.name for u in wanted.units if u.enabled and not (isinstance(units, dict) and u.name in units
+           and units[u.name].starts_at_boot)]  # fmt: skip
+    if off:
+        return failed(expected, f"{', '.join(off)} does not start at boot, and nothing else loads the rules")
+    return passed(expected, evidence=tuple(f"{w.about}: {w.says}" for w in wanted.why))
+
+
+@control(
+    "firewall.fail2ban",
+    "fail2ban does not ban the operator or a peer",
+    severity=Severity.MEDIUM,
+    role=ROLE,
+)
+def bans(host: Judged) -> Verdict:
+    wanted = role_wants(host)
+    if isinstance(wanted, Verdict):
+        return wanted
+    if not fail2ban.runs(host.facts):
+        return skipped("fail2ban does not run here")
+    if wanted.refused:
+        return skipped(f"the role does not run here: {wanted.refused}")
+    file = next(f for f in wanted.files if f.path == fail2ban.PATH)
+    if state.same(file, host.facts):
+        return passed("they are exempt")
+    return failed("operators and peers are exempt", f"{fail2ban.PATH} does not exempt them all")
+
+
+def _others_do(host: Judged) -> bool:
+    """Whether rules of others refuse by default already, and the profile asks for nothing of its own."""
+    rules, facts = host.facts.firewall, host.facts
+    assert not isinstance(rules, Unknown)
+    named = ("firewall_allow", "firewall_ssh_from", "firewall_cluster_peers", "firewall_interfaces")
+    ours = [facts.file(path) for path in (RULES, UNIT_FILE)]
+    loaded = any(f"{chain.family} {chain.table}" == TABLE for chain in rules.chains)
+    return (
+        rules.denies_incoming("ip")
+        and rules.denies_incoming("ip6")
+        and not loaded
+        and not any(isinstance(text, str) for text in ours)
+        and not any(host.profile[variable] for variable in named)
     )
-
-
-@control("firewall.docker-published", "No container port is open past the firewall", severity=Severity.MEDIUM)
-def docker_published(host: Judged) -> Verdict:
-    heard = _from_outside(host)
-    if isinstance(heard, Verdict):
-        return heard
-    published = list(dict.fromkeys(f"{s.port}/{s.proto}" for s in heard if s.program == _PUBLISHER))
-    if published:
-        return warned(
-            "published on 127.0.0.1, or none",
-            f"docker publishes {', '.join(published[:_SHOWN])} to every address",
-            advice="docker's own rules come before those of ufw: publish as 127.0.0.1:PORT:PORT, "
-            "or filter in the chain DOCKER-USER.",
-        )
-    if any(s.program is None for s in heard):
-        return unknown("which program listens on which port can be seen by root only")
-    return passed("none is published to every address")

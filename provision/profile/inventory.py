@@ -74,6 +74,12 @@ class Inventory:
             return ()
         return tuple(self._host(name) for name in names)
 
+    def members(self, name: str) -> tuple[tuple[str, Mapping[str, Any]], ...] | None:
+        """Each host of a group, or the host, of that name with its variables; None where there is neither."""
+        if name not in self.names():
+            return None
+        return tuple((host.name, host.variables) for host in self.hosts(name))
+
     def _host(self, name: str) -> InventoryHost:
         from ansible.template import Templar
 

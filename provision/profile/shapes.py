@@ -5,6 +5,7 @@ Each function returns what is wrong with a value, or None.
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -73,6 +74,76 @@ def size(value: Any) -> str | None:
     return f"{value!r} is no size such as 16G"
 
 
+def firewall_allow(value: Any) -> str | None:
+    """A list of {port: N or "A-B", proto: tcp|udp, from: [NETWORK|GROUP], why: TEXT}."""
+    if not isinstance(value, list):
+        return "must be a list"
+    for entry in value:
+        if not isinstance(entry, Mapping) or "port" not in entry:
+            return f"{entry!r} has no port; an entry is {{port, proto, from, why}}"
+        if extra := sorted(set(map(str, entry)) - {"port", "proto", "from", "why"}):
+            return f"{extra[0]} is no part of an entry: it has port, proto, from and why"
+        if problem := _port(entry["port"]) or sources(entry.get("from") or []):
+            return problem
+        if entry.get("proto") not in (None, "tcp", "udp"):
+            return f"proto is tcp or udp, not {entry['proto']}"
+    return None
+
+
+def _port(value: Any) -> str | None:
+    found = None if isinstance(value, bool) else re.fullmatch(r"(\d{1,5})(?:-(\d{1,5}))?", str(value).strip())
+    if found is None:
+        return f'{value!r} is no port: give a number, or a range as "8000-8010"'
+    first, last = int(found[1]), int(found[2] or found[1])
+    if not 0 < first <= last < 65536:
+        return f"{value!r} is no range of ports: from 1 to 65535, the lower one first"
+    return None
+
+
+def sources(value: Any) -> str | None:
+    """A list of networks, addresses and names of groups or hosts."""
+    if not isinstance(value, list):
+        return "whom to let in is a list of networks and groups"
+    for word in value:
+        try:
+            ipaddress.ip_network(str(word), strict=False)
+        except ValueError:
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_.-]*", str(word)):
+                return f"{word!r} is neither a network nor the name of a group"
+    return None
+
+
+def firewall_peers(value: Any) -> str | None:
+    """A mapping of GROUP to addresses and networks."""
+    if not isinstance(value, Mapping):
+        return "must be a mapping of a group to its addresses"
+    for group, members in value.items():
+        for member in members if isinstance(members, list) else [members]:
+            try:
+                ipaddress.ip_network(str(member), strict=False)
+            except ValueError:
+                return f"{member!r} of {group} is no address and no network"
+        if not isinstance(members, list):
+            return f"{group} must be a list of addresses"
+    return None
+
+
+def firewall_interfaces(value: Any) -> str | None:
+    """Names of interfaces; a `*` at the end stands for any rest."""
+    if not isinstance(value, list):
+        return "must be a list of names"
+    wrong = [name for name in value if not re.fullmatch(r"[A-Za-z0-9_.:@-]{1,15}\*?", str(name))]
+    return f"{wrong[0]!r} is no name of an interface" if wrong else None
+
+
+def units(value: Any) -> str | None:
+    """Names of systemd's services."""
+    if not isinstance(value, list):
+        return "must be a list of names"
+    wrong = [name for name in value if not re.fullmatch(r"[A-Za-z0-9_.@:\\-]+", str(name))]
+    return f"{wrong[0]!r} is no name of a service" if wrong else None
+
+
 SHAPES: dict[str, Callable[[Any], str | None]] = {
     "container_toolkit_default_shm_size": size,
     "container_toolkit_version": version(r"\d+\.\d+(\.\d+)?"),
@@ -82,4 +153,11 @@ SHAPES: dict[str, Callable[[Any], str | None]] = {
     "nvidia_driver_version": version(r"\d+\.\d+(\.\d+)?"),
     "nccl_variables": nccl_variables,
     "ssh_hardening_admins": administrators,
+    "firewall_allow": firewall_allow,
+    "firewall_ssh_from": sources,
+    "firewall_ssh_unlimited": sources,
+    "firewall_cluster_peers": sources,
+    "firewall_peers": firewall_peers,
+    "firewall_interfaces": firewall_interfaces,
+    "firewall_stop": units,
 }

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .managed import Managed
 
 # Roles that change how a host is reached.
-CUTTING = frozenset({"ssh_hardening"})
+CUTTING = frozenset({"ssh_hardening", "firewall"})
 
 
 def plan(

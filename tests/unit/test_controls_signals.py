@@ -170,9 +170,11 @@ TOOLKIT = {"path": "/usr/local/cuda-12.2", "version": "12.2.2", "default": True,
         ("host.memlock", {"rdma": said([])}, "skip", "no RDMA"),
         ("host.time-sync", {"time": said("Timezone=Etc/UTC\nNTP=no\nNTPSynchronized=no\n")}, "warn", "chrony.service runs"),
         # Network and updates
-        ("firewall.default-deny", NO_FILTER, "warn", "IPv4 and IPv6"),
-        ("firewall.open-ports", {**NO_FILTER, **sockets(("0.0.0.0", 8080, "python3"), ("127.0.0.1", 6379, "redis"))}, "warn", "8080/tcp (python3)"),
-        ("firewall.open-ports", {**NO_FILTER, **sockets(("0.0.0.0", 22, "sshd"))}, "pass", "sshd alone"),
+        ("firewall.default-deny", NO_FILTER, "fail", "IPv4 and IPv6"),
+        ("firewall.unasked-services", {**NO_FILTER, **sockets(("0.0.0.0", 8080, "python3"), ("127.0.0.1", 6379, "redis"))}, "warn", "8080/tcp (python3)"),
+        ("firewall.unasked-services", {**NO_FILTER, **sockets(("0.0.0.0", 22, "sshd"))}, "pass", "sshd"),
+        ("firewall.open-ports", {**NO_FILTER, **sockets(("0.0.0.0", 22, "sshd"))}, "fail", "/etc/gpu-provision/firewall.nft"),
+        ("firewall.open-ports", {**NO_FILTER, **sockets(("127.0.0.1", 22, "sshd"))}, "fail", "nothing would let anybody in"),
         ("firewall.docker-published", sockets(("0.0.0.0", 9000, "docker-proxy")), "warn", "9000/tcp"),
         ("updates.schedule", {"file:/etc/apt/apt.conf.d/20auto-upgrades": {"text": 'APT::Periodic::Unattended-Upgrade "0";\n'}}, "warn", "nothing installs"),
         ("updates.schedule", {"file:/etc/apt/apt.conf.d/20auto-upgrades": {"text": 'APT { Periodic { Unattended-Upgrade "1"; } }\n// APT::Periodic::Unattended-Upgrade "0";\n'}}, "pass", "apt-daily-upgrade.timer"),
@@ -216,6 +218,7 @@ def test_no_role_of_ours_is_named_where_none_mends_it() -> None:
             "container_toolkit",
             "gpu_settings",
             "ssh_hardening",
+            "firewall",
             "nccl",
         )
 
