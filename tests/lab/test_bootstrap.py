@@ -119,7 +119,7 @@ def test_both_hosts_end_proven(bootstrapped: Bootstrapped) -> None:
     assert bootstrapped.run.returncode == 0, bootstrapped.run.stderr[-3000:]
     for host in bootstrapped.report["hosts"]:
         assert host["state"] == "done"
-        assert set(host["planned"]) == {"nvidia_driver", "gpu_settings", "ssh_hardening", "nccl"}
+        assert set(host["planned"]) == {"nvidia_driver", "gpu_settings", "ssh_hardening", "firewall", "nccl"}
         assert host["checks"]
         assert {check["status"] for check in host["checks"]} <= {"passed", "skipped"}
         bad = [f for f in host["judgement"]["findings"] if f["status"] in ("fail", "unknown")]
@@ -160,6 +160,7 @@ def test_a_second_run_has_an_empty_plan_and_changes_nothing(
         (("gpu_settings_clocks=none",), "gpu_settings"),
         (("gpu_settings_persistence=false", "gpu_settings_clocks=none"), "gpu_settings"),
         (("nccl_variables={NCCL_DEBUG: WARN}",), "nccl"),
+        (("firewall_allow=[{port: 8888}]",), "firewall"),
         (("nvidia_driver_modules=open",), "nvidia_driver"),
     ],
 )
