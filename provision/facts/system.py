@@ -31,6 +31,8 @@ class Cpu:
     """`governors` counts processors by cpufreq governor; empty where none is scaled (most guests).
 
     `cores` has the CPUs of each physical core (two with SMT) that are on; empty where the kernel tells none.
+    `idle_latency` is the longest wake-up that the first processor may take, in microseconds; 0 is no bound,
+    None where the kernel knows no idle states.
     """
 
     model: str | None
@@ -41,6 +43,7 @@ class Cpu:
     scaling_driver: str | None
     nodes: tuple[NumaNode, ...]
     cores: tuple[tuple[int, ...], ...] = ()
+    idle_latency: int | None = None
 
 
 @record
@@ -103,6 +106,7 @@ def cpu(answer: Answer) -> Cpu | Unknown:
         tuple(sorted(core for text in cores if (core := cpu_list.parse(str(text)))))
         if isinstance(cores, list)
         else (),
+        int_of(value, "idle_latency"),
     )
 
 

@@ -123,7 +123,11 @@ def _wanted(facts: Facts, profile: Profile, now: Mapping[str, Any]) -> tuple[dic
 
 def _limits(facts: Facts, profile: Profile) -> tuple[dict[str, Any], list[Why]]:
     found, why = {}, []
-    asked = {"memlock": profile["limits_memlock"], "stack": profile["container_toolkit_default_stack"]}
+    # What jobs on the GPUs need where the profile bounds nobody (NVIDIA's containers ask for both).
+    asked = {
+        "memlock": profile["limits_memlock"] or "unlimited",
+        "stack": profile["container_toolkit_default_stack"],
+    }
     for name, value in asked.items():
         if value is None:
             continue

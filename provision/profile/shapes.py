@@ -59,14 +59,6 @@ def nccl_variables(value: Any) -> str | None:
     return None
 
 
-def memlock(value: Any) -> str | None:
-    """`unlimited`, or bytes as a whole number."""
-    number = value if isinstance(value, int) and not isinstance(value, bool) else None
-    if value == "unlimited" or (isinstance(value, str) and value.isdecimal()) or (number or 0) > 0:
-        return None
-    return "must be unlimited or a whole number of bytes"
-
-
 def size(value: Any) -> str | None:
     """A size of memory as docker takes it: 16G, 512m, or bytes."""
     if value in (None, "") or re.fullmatch(r"[1-9]\d*(\.\d+)?\s*[kmgtKMGT]?(i?[bB])?", str(value)):
@@ -144,10 +136,43 @@ def units(value: Any) -> str | None:
     return f"{wrong[0]!r} is no name of a service" if wrong else None
 
 
+def bytes_or_unlimited(value: Any) -> str | None:
+    """A limit of a process."""
+    if value in (None, "unlimited") or (
+        isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    ):
+        return None
+    return f"{value!r} is neither `unlimited` nor a number of bytes"
+
+
+def transparent_hugepages(value: Any) -> str | None:
+    """One of the kernel's words, or nothing at all, which a list of choices would not allow."""
+    words = ("always", "madvise", "never")
+    return None if value is None or value in words else f"{value!r} is none of {', '.join(words)}"
+
+
+def network_buffers(value: Any) -> str | None:
+    """`auto`, or the speed that they are for."""
+    if value in (None, "auto") or (isinstance(value, int) and not isinstance(value, bool) and value > 0):
+        return None
+    return f"{value!r} is neither `auto` nor a speed in Gbit/s"
+
+
+def between(least: int, most: int) -> Callable[[Any], str | None]:
+    """A whole number within bounds."""
+
+    def check(value: Any) -> str | None:
+        fits = value is None or (
+            isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+        )
+        return None if fits else f"{value!r} is no number from {least} to {most}"
+
+    return check
+
+
 SHAPES: dict[str, Callable[[Any], str | None]] = {
     "container_toolkit_default_shm_size": size,
     "container_toolkit_version": version(r"\d+\.\d+(\.\d+)?"),
-    "limits_memlock": memlock,
     "gpu_settings_clocks": clocks,
     "gpu_settings_compute_mode": compute_mode,
     "nvidia_driver_version": version(r"\d+\.\d+(\.\d+)?"),
@@ -160,4 +185,15 @@ SHAPES: dict[str, Callable[[Any], str | None]] = {
     "firewall_peers": firewall_peers,
     "firewall_interfaces": firewall_interfaces,
     "firewall_stop": units,
+    "limits_memlock": bytes_or_unlimited,
+    "limits_stack": bytes_or_unlimited,
+    # Fewer would leave a login nothing to work with.
+    "limits_nofile": between(1024, 1 << 30),
+    "limits_swappiness": between(0, 200),
+    "limits_dirty_ratio": between(1, 100),
+    "limits_dirty_background_ratio": between(0, 99),
+    "limits_hugepages": between(0, 1 << 30),
+    "limits_transparent_hugepages": transparent_hugepages,
+    "limits_network_buffers": network_buffers,
+    "limits_cpu_idle_latency": between(0, 1_000_000),
 }

@@ -27,6 +27,11 @@ FILES: tuple[str, ...] = (
     "/etc/gpu-provision/clocks.json",
     "/etc/gpu-provision/nccl.env",
     "/etc/gpu-provision/firewall.nft",
+    # limits and the kernel
+    "/etc/security/limits.d/90-gpu-provision.conf",
+    "/etc/systemd/system.conf.d/gpu-provision.conf",
+    "/etc/systemd/user.conf.d/gpu-provision.conf",
+    "/etc/tmpfiles.d/gpu-provision-limits.conf",
     # communication
     "/etc/nccl.conf",
     "/etc/hosts",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from .managed import Managed
 
 # Roles that change how a host is reached.
-CUTTING = frozenset({"ssh_hardening", "firewall"})
+CUTTING = frozenset({"ssh_hardening", "firewall", "limits"})
 
 
 def plan(

@@ -220,6 +220,7 @@ def test_no_role_of_ours_is_named_where_none_mends_it() -> None:
             "ssh_hardening",
             "firewall",
             "nccl",
+            "limits",
         )
 
     assert all(mended(found) for found in baseline().values())

@@ -77,6 +77,7 @@ def cpu() -> "Dict[str, Any]":
             "available_governors": (peek(first + "scaling_available_governors") or "").split(),
             "energy_preference": peek(first + "energy_performance_preference"),
             "idle_driver": peek(base + "/cpuidle/current_driver"),
+            "idle_latency": number(peek(base + "/cpu0/power/pm_qos_resume_latency_us")),
             "nodes": sorted(nodes, key=lambda row: row["node"]),
         }
     )

@@ -53,6 +53,7 @@ def limits() -> "Dict[str, Any]":
             "DefaultLimitNOFILE",
             "DefaultLimitNOFILESoft",
             "DefaultLimitSTACK",
+            "DefaultLimitSTACKSoft",
         ]
         for line in (
             ask(["systemctl", "show", "--no-pager", "-p", ",".join(properties)])
