@@ -129,7 +129,7 @@ def one_host(at: Bench, address: str, count: int, rival_count: int) -> list[Goal
 
 
 def start_up(at: Bench, file: Path, count: int) -> list[Goal]:
-    """How long the command takes to begin."""
+    """How long the command takes to begin: the shortest run, which other work has stretched least."""
     taken = rounds(
         {
             "python": lambda: run(PYTHON),
@@ -138,13 +138,13 @@ def start_up(at: Bench, file: Path, count: int) -> list[Goal]:
         },
         2 * count,
     )
-    base = seconds(taken.pop("python"))
+    base = min(r.seconds for r in taken.pop("python"))
     return [
         Goal(
             f"`{name}` above `python3 -c pass`, seconds",
-            seconds(runs) - base,
+            min(r.seconds for r in runs) - base,
             0.3,
-            f"{seconds(runs):.2f} s, of the processor {median([r.own for r in runs]):.2f} s",
+            f"median {seconds(runs):.2f} s, of the processor {min(r.own for r in runs):.2f} s",
         )
         for name, runs in taken.items()
     ]

@@ -17,7 +17,7 @@ _HEAD = """\
 # How quick it is
 
 Written by `python benchmarks/audit.py --write docs/speed.md`; what it measures stands in its first lines.
-Every number is a median of rounds that went through all commands in turn. Ratios carry over to other
+Numbers are medians of rounds that went through all commands in turn (of starts, the shortest). Ratios carry over to other
 machines; seconds do not, least of all where the lab hosts share the processors of the machine that asks.
 
 """
