@@ -17,8 +17,9 @@ _HEAD = """\
 # How quick it is
 
 Written by `python benchmarks/audit.py --write docs/speed.md`; what it measures stands in its first lines.
-Numbers are medians of rounds that went through all commands in turn (of starts, the shortest). Ratios carry over to other
-machines; seconds do not, least of all where the lab hosts share the processors of the machine that asks.
+Numbers are medians of rounds that went through all commands in turn; of starts the shortest counts. Ratios
+carry over to other machines; seconds do not, least of all where lab hosts share the processors of the machine
+that asks, and a load far above the number of cores stretches ours, which computes, more than `ssh host true`.
 
 """
 

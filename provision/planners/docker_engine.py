@@ -10,9 +10,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..facts.known import Absent, Unknown
+from ..yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from ..facts import Facts
@@ -26,7 +25,7 @@ _DATA = Path(__file__).parent.parent / "catalog" / "data" / "container_names.yml
 @cache
 def names() -> dict[str, Any]:
     """The table of package names, paths and repositories."""
-    return dict(yaml.safe_load(_DATA.read_text(encoding="utf-8")))
+    return dict(read_yaml(_DATA.read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..facts.known import Absent, Unknown
+from ..yaml_text import read_yaml
 from .firewall_sources import Sources, network, sources
 from .ssh_refusal import listening_ports
 
@@ -28,7 +27,7 @@ SSH_UNITS = ("ssh.socket", "sshd.socket")
 @cache
 def table() -> dict[str, Any]:
     """The kinds of traffic and programs that this project knows, with their sources."""
-    return dict(yaml.safe_load((Path(__file__).parent / "data" / "firewall.yml").read_text(encoding="utf-8")))
+    return dict(read_yaml((Path(__file__).parent / "data" / "firewall.yml").read_text(encoding="utf-8")))
 
 
 @dataclass(frozen=True)
