@@ -87,7 +87,8 @@ def demands_of(
         raise Usage(f"nvidia_driver_version: {version} is no release of nvidia_driver_branch: {branch}")
     driver = version or branch
     toolkits = variables.get("cuda_versions")
-    cuda = tuple(str(v) for v in toolkits) if isinstance(toolkits, list | tuple) and toolkits else None
+    listed = tuple(str(v) for v in toolkits) if isinstance(toolkits, list | tuple) else ()
+    cuda = None if listed in ((), ("auto",)) else listed
     named = {
         "driver": f"nvidia_driver_{'version' if version else 'branch'}: {driver}",
         "cuda": f"cuda_versions: {', '.join(cuda or ())}",

@@ -10,11 +10,14 @@ from ..catalog.numbers import below, is_number, major
 from ..catalog.tables import catalog
 from ..facts.known import Absent, Unknown
 from ..facts.versions import driver_version, upstream
-from .model import Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
+from ..planners import cuda as planner
+from . import compare
+from .model import Judged, Severity, Verdict, control, failed, not_ours, passed, skipped, unknown, warned
 
 if TYPE_CHECKING:
-    from ..facts.nvidia_files import Toolkit
+    from ..facts.cuda import Toolkit
 
+ROLE = "cuda"
 _MAIN = ("nvidia-smi", "nvidia-utils", "libcuda1", "libnvidia-compute")
 _CUDNN9 = re.compile(r"libcudnn9-cuda-(\d+)")
 _BUILT_FOR = re.compile(r"\+cuda(\d+)\.(\d+)")
@@ -99,8 +102,38 @@ def _forward(host: Judged, version: str) -> bool:
     return not isinstance(packages, Unknown) and packages.get(name) is not None
 
 
-@control("cuda.toolkit", "The default CUDA toolkit is there and whole", severity=Severity.LOW)
+@control(
+    "cuda.toolkit",
+    "The toolkits that the profile asks for are there, and the default one is whole",
+    severity=Severity.LOW,
+    role=ROLE,
+)
 def toolkit(host: Judged) -> Verdict:
+    whole, installed = planner.wanted(host.facts, host.profile, host.stack), host.facts.packages
+    if not whole.asked:
+        left = [file.path for file in whole.files if isinstance(host.facts.file(file.path), str)]
+        return (
+            failed("none of our paths", f"{', '.join(left)} are left") if left else not_ours(_default(host))
+        )
+    expected = f"CUDA {', '.join(whole.toolkits)}" if whole.toolkits else "what the profile asks for"
+    if whole.refused:
+        return failed(expected, whole.refused)
+    if isinstance(installed, Unknown):
+        return unknown(installed)
+    libraries = {name for each in (whole.libraries or {}).values() for name in each}
+    wrong = compare.packages(installed, [name for name in whole.packages if name not in libraries])
+    wrong += [f"{name} is installed and was named to go" for name in whole.absent]
+    wrong += compare.files(host, whole.files)
+    if whole.set_default:
+        wrong.append(f"{planner.LINK} does not lead to {whole.default} by choice")
+    if wrong:
+        return failed(expected, "; ".join(wrong[:4]), evidence=tuple(wrong))
+    notes = tuple(f"{w.about}: {w.says}" for w in whole.why if w.about.startswith("CUDA"))
+    return passed(expected, expected=expected, evidence=notes)
+
+
+def _default(host: Judged) -> Verdict:
+    """What is there without having been asked for."""
     toolkits = _toolkits(host)
     if isinstance(toolkits, Verdict):
         return toolkits
@@ -128,8 +161,39 @@ def _majors(host: Judged) -> set[int]:
     return {major(t.version) for t in toolkits if t.version and is_number(t.version)}
 
 
-@control("cudnn.cuda-match", "cuDNN is built for a CUDA toolkit of the host", severity=Severity.MEDIUM)
+def _library(host: Judged, variable: str) -> Verdict | None:
+    """A library that the profile asks for against what the role would make of it; None where it does not."""
+    if not host.profile[variable]:
+        return None
+    whole, installed = planner.wanted(host.facts, host.profile, host.stack), host.facts.packages
+    expected = f"{variable}: {host.profile[variable]}"
+    if whole.refused:
+        return failed(expected, whole.refused)
+    if isinstance(installed, Unknown):
+        return unknown(installed)
+    packages = (whole.libraries or {}).get(variable, ())
+    held = compare.holds(host, installed, [name.partition("=")[0] for name in packages])
+    if isinstance(held, Verdict):
+        return held
+    wrong = compare.packages(installed, packages) + held
+    if wrong:
+        return failed(expected, "; ".join(wrong), evidence=tuple(wrong))
+    return passed(", ".join(packages), expected=expected)
+
+
+@control(
+    "cudnn.cuda-match",
+    "cuDNN is built for a CUDA toolkit of the host",
+    severity=Severity.MEDIUM,
+    role=ROLE,
+)
 def cudnn(host: Judged) -> Verdict:
+    if (asked := _library(host, "cuda_cudnn")) is not None:
+        return asked
+    return not_ours(_installed_cudnn(host))
+
+
+def _installed_cudnn(host: Judged) -> Verdict:
     packages = host.facts.packages
     if isinstance(packages, Unknown):
         return unknown(packages)
@@ -142,8 +206,19 @@ def cudnn(host: Judged) -> Verdict:
     return _match(host, built, "cuDNN")
 
 
-@control("nccl.cuda-match", "NCCL is built for a CUDA that toolkit and driver have", severity=Severity.MEDIUM)
+@control(
+    "nccl.cuda-match",
+    "NCCL is built for a CUDA that toolkit and driver have",
+    severity=Severity.MEDIUM,
+    role=ROLE,
+)
 def nccl(host: Judged) -> Verdict:
+    if (asked := _library(host, "cuda_nccl")) is not None:
+        return asked
+    return not_ours(_installed_nccl(host))
+
+
+def _installed_nccl(host: Judged) -> Verdict:
     packages = host.facts.packages
     if isinstance(packages, Unknown):
         return unknown(packages)

@@ -19,6 +19,7 @@ from . import accounts as _accounts
 from . import apt as _apt
 from . import apt_sources as _apt_sources
 from . import containers as _containers
+from . import cuda as _cuda
 from . import disk_health as _disk_health
 from . import disks as _disks
 from . import docker_flags as _docker_flags
@@ -205,7 +206,9 @@ class Facts:
     gpu_device_nodes = _fact(_nvidia_files.device_nodes, "nvidia.devices")
     gpu_users = _fact(_nvidia_files.gpu_users, "nvidia.processes")
     driver_files = _fact(_nvidia_files.driver_files, "nvidia.files")
-    cuda_toolkits = _fact(_nvidia_files.toolkits, "cuda.installed")
+    cuda_toolkits = _fact(_cuda.toolkits, "cuda.installed")
+    cuda_conda = _fact(_cuda.conda, "cuda.conda")
+    cuda_alternative = _fact(_cuda.alternative, "file:/var/lib/dpkg/alternatives/cuda")
 
     # Packages
 

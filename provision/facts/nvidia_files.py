@@ -1,4 +1,4 @@
-"""What NVIDIA's software left on the host beside packages: device nodes, users of them, files, toolkits."""
+"""What NVIDIA's software left on the host beside packages: device nodes, users of them, files."""
 
 from __future__ import annotations
 
@@ -43,16 +43,6 @@ class OwnedFile:
     is_directory: bool
 
 
-@record
-class Toolkit:
-    """One CUDA toolkit below /usr/local; `default` marks what /usr/local/cuda points at."""
-
-    path: str
-    version: str | None
-    default: bool
-    compiler: bool
-
-
 def device_nodes(answer: Answer) -> tuple[DeviceNode, ...] | Unknown:
     found = rows(answer)
     if isinstance(found, Unknown):
@@ -92,18 +82,4 @@ def driver_files(answer: Answer) -> tuple[OwnedFile, ...] | Unknown:
             return Unknown(f"nvidia.files: an entry without a path: {quote(str(row))}", answer.item)
         is_directory = row.get("kind") == "directory"
         result.append(OwnedFile(path, text_of(row, "target"), text_of(row, "package"), is_directory))
-    return tuple(result)
-
-
-def toolkits(answer: Answer) -> tuple[Toolkit, ...] | Unknown:
-    found = rows(answer)
-    if isinstance(found, Unknown):
-        return found
-    result = []
-    for row in found:
-        path = text_of(row, "path")
-        if path is None:
-            return Unknown(f"cuda.installed: an entry without a path: {quote(str(row))}", answer.item)
-        default, compiler = flag_of(row, "default") is True, flag_of(row, "nvcc") is True
-        result.append(Toolkit(path, text_of(row, "version"), default, compiler))
     return tuple(result)

@@ -166,6 +166,7 @@ _BUILTINS: tuple[Item, ...] = (
     builtin("nvidia.processes", "nvidia_processes", lane="nvidia"),
     builtin("nvidia.files", "nvidia_files", list(DRIVER_FILES), lane="nvidia", seconds=NORMAL),
     builtin("cuda.installed", "cuda_installed", lane="nvidia"),
+    builtin("cuda.conda", "cuda_conda", lane="nvidia"),
     builtin("cdi", "cdi", lane="nvidia"),
     builtin("docker.started", "docker_started", lane="nvidia"),
     builtin("disks.by-id", "disks_by_id", lane="disks"),

@@ -33,6 +33,10 @@ FILES: tuple[str, ...] = (
     "/etc/systemd/user.conf.d/gpu-provision.conf",
     "/etc/tmpfiles.d/gpu-provision-limits.conf",
     # communication
+    "/etc/ld.so.conf.d/gpu-provision-cuda.conf",
+    "/etc/profile.d/gpu-provision-cuda.sh",
+    "/etc/environment.d/60-gpu-provision-cuda.conf",
+    "/var/lib/dpkg/alternatives/cuda",
     "/etc/nccl.conf",
     "/etc/hosts",
     "/etc/resolv.conf",

@@ -184,3 +184,14 @@ def wait_for(what: Callable[[], bool], seconds: float, why: str) -> None:
     while not what():
         assert time.monotonic() < end, f"not within {seconds:.0f} s: {why}"
         time.sleep(0.05)
+
+
+def changes(host: LabHost) -> dict[str, tuple[int, int]]:
+    """Size and time of every file that the host has changed over its base, logs and sessions left out."""
+    left_out = ("var/log/", "run/", "tmp/", "root/.ansible", "var/lib/systemd/", "var/tmp/", "etc/.updated")
+    found = {}
+    for path in host.layer.rglob("*"):
+        name = str(path.relative_to(host.layer))
+        if not path.is_symlink() and path.is_file() and not name.startswith(left_out):
+            found[name] = (path.stat().st_size, path.stat().st_mtime_ns)
+    return found

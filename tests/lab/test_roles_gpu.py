@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from plays import Controller
+from plays import Controller, changes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,17 +40,6 @@ def play(controller: Controller, role: str, *, check: bool = False, **variables:
     output, _ = running.process.communicate(timeout=BUILD_SECONDS)
     changed = re.search(r"changed=(\d+)", output)
     return running.process.returncode, output, int(changed[1]) if changed else -1
-
-
-def changes(host: LabHost) -> dict[str, tuple[int, int]]:
-    """Size and time of every file that the host has changed over its base, logs and sessions left out."""
-    left_out = ("var/log/", "run/", "tmp/", "root/.ansible", "var/lib/systemd/", "var/tmp/", "etc/.updated")
-    found = {}
-    for path in host.layer.rglob("*"):
-        name = str(path.relative_to(host.layer))
-        if not path.is_symlink() and path.is_file() and not name.startswith(left_out):
-            found[name] = (path.stat().st_size, path.stat().st_mtime_ns)
-    return found
 
 
 def test_nccl_writes_this_hosts_network_and_has_nothing_to_do_after(control: Controller) -> None:

@@ -4,12 +4,13 @@ import errno
 import time
 
 from .accounts import accounts, other_accounts
+from .cuda import cuda_conda, cuda_installed
 from .files import file, tail
 from .firewall import firewall
 from .hardware import cpu, dmi, pci, secure_boot
 from .kernels import kernels, lsmod
 from .network import net, rdma, sockets
-from .nvidia import cdi, cuda_installed, docker_started, nvidia_devices, nvidia_files, nvidia_processes
+from .nvidia import cdi, docker_started, nvidia_devices, nvidia_files, nvidia_processes
 from .packages import apt_holds, apt_lists, package_locks
 from .sshd import sshd_effective, sshd_files
 from .storage import disks_by_id, nvme_smart, space
@@ -32,6 +33,7 @@ BUILTINS: "Dict[str, Callable[..., Dict[str, Any]]]" = {
     "nvidia_files": nvidia_files,
     "nvidia_processes": nvidia_processes,
     "cuda_installed": cuda_installed,
+    "cuda_conda": cuda_conda,
     "cdi": cdi,
     "docker_started": docker_started,
     "disks_by_id": disks_by_id,

@@ -1,7 +1,6 @@
 """What NVIDIA's software has left on the host, told without asking the driver."""
 
 import glob
-import json
 import os
 import re
 import stat
@@ -80,30 +79,6 @@ def nvidia_processes() -> "Dict[str, Any]":
             if target.startswith("/dev/nvidia"):
                 found.append({"pid": pid, "program": name, "state": state})
                 break
-    return as_json(found)
-
-
-def cuda_installed() -> "Dict[str, Any]":
-    """Toolkits below /usr/local, by their own version.json, and which one is the default."""
-    found = []
-    default = os.path.realpath("/usr/local/cuda") if os.path.exists("/usr/local/cuda") else None
-    for path in sorted(glob.glob("/usr/local/cuda-*")):
-        if not os.path.isdir(path) or os.path.islink(path):
-            continue
-        version = None
-        try:
-            version = json.loads(read(path + "/version.json"))["cuda"]["version"]
-        except (OSError, ValueError, KeyError, TypeError):
-            old = re.search(r"CUDA Version ([\d.]+)", peek(path + "/version.txt") or "")
-            version = old.group(1) if old else None
-        found.append(
-            {
-                "path": path,
-                "version": version,
-                "default": os.path.realpath(path) == default,
-                "nvcc": os.path.exists(path + "/bin/nvcc"),
-            }
-        )
     return as_json(found)
 
 
