@@ -182,8 +182,9 @@ def unknown(why: Unknown | str, *, expected: str = "", advice: str = "") -> Verd
 
 
 def not_ours(verdict: Verdict) -> Verdict:
-    """The same verdict, of something that no role of ours is to change."""
-    return replace(verdict, mendable=False)
+    """The same verdict; what is wrong is of somebody else's making, so that no role of ours is to mend it."""
+    wrong = verdict.status in (Status.FAIL, Status.WARN)
+    return replace(verdict, mendable=False) if wrong else verdict
 
 
 def with_required(finding: Finding, required: bool) -> Finding:

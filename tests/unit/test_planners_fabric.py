@@ -188,7 +188,7 @@ def test_another_source_and_another_release_are_refused_with_the_way_out() -> No
         (host(packages=CONVERGED), Status.FAIL, "not installed", "fabric"),
         (host(packages={**CONVERGED, "nvidia-fabricmanager": "580.82.07-1"}), Status.FAIL, "the driver is 580.95.05", "fabric"),
         (host(switches=0), Status.WARN, "is installed", None),
-        (facts(), Status.SKIP, "no NVSwitch to manage", None),
+        (facts(), Status.SKIP, "no NVSwitch to manage", "fabric"),
         (host(packages=CONVERGED, virtualization=said("docker\n"), kernels=said([])), Status.SKIP, "docker", "fabric"),
         (host(packages=CONVERGED, virtualization=said("systemd-nspawn\n")), Status.FAIL, "not installed", "fabric"),
     ],
