@@ -4,22 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.gpu_provision.host.plugins.action.commit_confirm import ActionModule as CommitConfirm
+from ansible.plugins.action import ActionBase
+from ansible_collections.gpu_provision.host.plugins.plugin_utils.way_in import way_in
 from ansible_collections.gpu_provision.host.provision.access import administrators
 
 NOT_AT_HAND = "not proven: no private key of this account can be used on this machine"
 
 
-class ActionModule(CommitConfirm):
-    """Takes from commit_confirm how Ansible's connection is gone by plain OpenSSH, and nothing else."""
+class ActionModule(ActionBase):
+    """Tries each administrator by the way that Ansible itself goes to the host."""
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        result: dict[str, Any] = super(CommitConfirm, self).run(tmp, task_vars)
+        result: dict[str, Any] = super().run(tmp, task_vars)
         _, args = self.validate_argument_spec(argument_spec=ARGUMENTS)
         result["changed"] = False
         if self._task.check_mode:
             return result | {"skipped": True, "msg": "accounts are tried once they are made"}
-        door = self._door()
+        door = way_in(self._connection, self._task.delegate_to)
         if isinstance(door, str):
             return result | {"failed": True, "msg": f"refused: {door}"}
         proofs, wrong = {}, []

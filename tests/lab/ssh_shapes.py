@@ -16,7 +16,8 @@ class Shape:
     `says` None: the role has to end well, and nobody may get in with a password afterwards, from none of
     `addresses` either. Otherwise the role has to refuse or revert with these words, and /etc/ssh stays byte
     for byte.
-    `loaded` False leaves sshd running with what it had before.
+    `loaded` False leaves sshd running with what it had before. `afterwards` is run, as root, on the hardened
+    host, where a password has to be refused then as well.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Shape:
     addresses: tuple[str, ...] = ()
     root_gets_in: bool = True
     sample: bool = False
+    afterwards: str = ""
 
 
 def put(path: str, text: str) -> str:
@@ -43,6 +45,11 @@ NO_ROOT = {"ssh_hardening_root_login": "no"}
 SHAPES: tuple[Shape, ...] = (
     Shape("as-debian-ships-it", sample=True),
     Shape("cloud-init-opens-passwords", put(f"{FOLDER}/50-cloud-init.conf", PASSWORDS)),
+    # What cloud-init does at the first boot of a new instance where a user's data asks for passwords.
+    Shape(
+        "cloud-init-comes-back",
+        afterwards=f"echo PasswordAuthentication yes >{FOLDER}/50-cloud-init.conf; systemctl reload ssh",
+    ),
     Shape("a-later-drop-in", put(f"{FOLDER}/99-provider.conf", PASSWORDS)),
     Shape(
         "hardened-by-hand-and-beaten-by-cloud-init",
@@ -119,11 +126,37 @@ SHAPES: tuple[Shape, ...] = (
         user="bob",
         root_gets_in=False,
     ),
+    # A password that begins with `!`, as cloud images have it, keeps nobody out while sshd uses PAM.
+    Shape("locked-password", "passwd -ql root"),
+    Shape(
+        "root-closed-by-an-administrator-with-a-locked-password",
+        "passwd -ql bob",
+        user="bob",
+        variables=NO_ROOT,
+        root_gets_in=False,
+    ),
+    Shape(
+        "certificate-authority",
+        "ssh-keygen -q -t ed25519 -N '' -f /root/ca && mv /root/ca.pub /etc/ssh/ca.pub && rm /root/ca; "
+        + put(f"{FOLDER}/50-ca.conf", "TrustedUserCAKeys /etc/ssh/ca.pub\n"),
+    ),
     Shape("old-clients", variables={"ssh_hardening_old_clients": True}),
     # Refused, and nothing touched.
     Shape(
         "root-is-the-only-way-in",
         "rm -r /home/bob/.ssh",
+        "no other account has a key and sudo",
+        variables=NO_ROOT,
+    ),
+    Shape(
+        "a-forced-command-makes-no-administrator",
+        "sed -i 's/^/command=\"id\" /' /home/bob/.ssh/authorized_keys",
+        "no other account has a key and sudo",
+        variables=NO_ROOT,
+    ),
+    Shape(
+        "without-pam-a-locked-account-makes-no-administrator",
+        put(f"{FOLDER}/50-pam.conf", "UsePAM no\n") + "passwd -ql bob",
         "no other account has a key and sudo",
         variables=NO_ROOT,
     ),

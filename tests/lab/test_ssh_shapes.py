@@ -27,6 +27,7 @@ RESET = """
 umount /etc/ssh/sshd_config.d 2>/dev/null
 rm -rf /etc/ssh /run/systemd/system/ssh.service.d /var/lib/gpu-provision /root/aside
 tar -C / -xf /root/ssh.tar
+passwd -qu root; passwd -qu bob
 mkdir -p /home/bob/.ssh && cp /root/.ssh/authorized_keys /home/bob/.ssh/ && chown -R bob: /home/bob/.ssh
 chmod 700 /home/bob/.ssh
 systemctl daemon-reload
@@ -109,6 +110,10 @@ def test_shape(release: str, shape: Shape, reset: LabHost, tmp_path: Path, row: 
     assert status == 0, output[-3000:]
     assert row["state"] == "done"
     row["password refused"] = passwords_refused(control, shape)
+    if shape.afterwards:
+        control.shell(f"sudo sh -c '{shape.afterwards}'")
+        wait_for(lambda: control.login().holds, 15, "sshd listens again")
+        assert passwords_refused(control, shape) == row["password refused"], "and it does not come back"
     assert fresh.login(door_to(replace(control.target, user="root"))).holds is shape.root_gets_in
     after = content(control)
     status, output = control.role("ssh_hardening", **shape.variables)
