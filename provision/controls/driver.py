@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..facts.cards_out import left_out
+from ..facts.kernel_log import Refusal
 from ..facts.kernels import LoadedDriver
 from ..facts.known import Absent, Unknown
 from ..facts.smi_trouble import DriverSilence, SmiTrouble
 from ..facts.versions import driver_version, same_driver, upstream
 from ..planners import driver_place
 from ..planners import nvidia_driver as planner
-from .gpu import cards
+from .gpu import cards, what_to_do
 from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
@@ -232,14 +234,32 @@ def flavour(host: Judged) -> Verdict:
     now = host.facts.loaded_driver
     if isinstance(now, LoadedDriver) and isinstance(now.open, bool):
         built["loaded"] = now.open
+    elif not isinstance(now, Absent) and host.facts.recording.asked("file:/proc/driver/nvidia/version"):
+        return unknown("the flavour of the loaded module cannot be told")
     if not built:
         return unknown("no module is built whose licence tells its flavour")
     expected = f"{driver.modules} modules"
+    if (wrong := _by_the_log(host)) is not None:
+        return wrong
     other = [where for where, is_open in built.items() if is_open is not (driver.modules == "open")]
     if other:
         word = "proprietary" if driver.modules == "open" else "open"
         return failed(expected, f"{word} modules: {', '.join(other)}")
     return passed(expected, expected=expected)
+
+
+def _by_the_log(host: Judged) -> Verdict | None:
+    """What the driver itself said of cards that need the other flavour; the profile has to ask for it."""
+    needs = {Refusal.NEEDS_OPEN: "open", Refusal.NEEDS_PROPRIETARY: "proprietary"}
+    told = {bus: needs[why] for bus, why in left_out(host.facts).items() if why in needs}
+    if not told:
+        return None
+    return failed(
+        " and ".join(f"{word} modules" for word in sorted(set(told.values()))),
+        "; ".join(f"{bus} needs the {word} modules, by the driver's own words" for bus, word in told.items()),
+        advice=what_to_do(why for why in left_out(host.facts).values() if why in needs),
+        mendable=False,
+    )
 
 
 @control("driver.pinned", "The driver is held as a whole set", role=ROLE, needs=("driver.installed",))

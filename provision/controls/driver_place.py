@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..facts.cards_out import left_out
+from ..facts.kernel_log import Refusal
 from ..facts.known import Unknown
 from ..facts.versions import driver_tuple
 from ..planners import driver_place
@@ -134,7 +136,9 @@ def supports(host: Judged) -> Verdict:
             return verdict
     assert not isinstance(driver, Verdict)
     packages = host.facts.packages
-    version = None if isinstance(packages, Unknown) else installed_version(packages, driver)
+    if isinstance(packages, Unknown):
+        return unknown(packages)
+    version = installed_version(packages, driver)
     if version is None:
         return passed(f"branch {driver.branch} is chosen for these cards")
     if driver.minimum and not _reaches(version, driver.minimum):
@@ -145,6 +149,13 @@ def supports(host: Judged) -> Verdict:
 def _refused(host: Judged) -> Verdict | None:
     """What the driver itself said of cards that it no longer serves (its README, "Legacy GPUs")."""
     log, virtualization = host.facts.kernel_log, host.facts.virtualization
+    left = [bus for bus, why in left_out(host.facts).items() if why is Refusal.NOT_SERVED]
+    if left:
+        return failed(
+            "a branch that serves every card",
+            f"the loaded driver leaves out {', '.join(left)}",
+            advice="`gpu-provision resolve --gpu NAME` says which branch does.",
+        )
     if isinstance(log, Unknown) or not log.legacy:
         return None
     if not isinstance(virtualization, Unknown) and virtualization.shares_kernel:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..facts.cards_out import left_out
+from ..facts.kernel_log import Refusal
 from ..facts.known import Unknown
 from ..facts.smi_trouble import DriverSilence, SmiTrouble
 from ..planners import gpu_settings as planner
@@ -11,6 +13,8 @@ from .compare import files, units
 from .model import Judged, Severity, Status, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..facts.pci import PciDevice
     from ..facts.smi_model import SmiReport
 
@@ -27,6 +31,14 @@ ADVICE = {
     SmiTrouble.NO_RIGHTS: "The login may not open /dev/nvidia*: record as root or with sudo.",
     SmiTrouble.NVML_UNKNOWN: "In a container its cgroup took the devices away; else look at dmesg.",
     SmiTrouble.OTHER: "",
+}
+# What is to be done for a card that the driver leaves out.
+_LEFT_OUT = {
+    Refusal.NEEDS_OPEN: "Install the open kernel modules: nvidia_driver_modules: open.",
+    Refusal.NEEDS_PROPRIETARY: "Install the proprietary kernel modules: nvidia_driver_modules: proprietary.",
+    Refusal.NOT_SERVED: "Install a branch that serves it.",
+    Refusal.NO_POWER: "Connect its power cables.",
+    Refusal.NO_ADDRESS_SPACE: "Switch `Above 4G Decoding` on in the firmware, or update it.",
 }
 
 
@@ -64,14 +76,20 @@ def answers(host: Judged) -> Verdict:
     if isinstance(why, Unknown):
         return unknown(why)
     if isinstance(why, DriverSilence):
+        refused = left_out(host.facts) if why.trouble is SmiTrouble.NO_DEVICES else {}
         return failed(
             "every GPU answers" if isinstance(ours, Verdict) else f"{len(ours)} GPUs answer",
             f"{why.trouble}: {why.says}",
-            advice=ADVICE[why.trouble],
-            evidence=why.bus_ids,
+            advice=what_to_do(refused.values()) or ADVICE[why.trouble],
+            evidence=(*why.bus_ids, *(f"{bus}: {reason}" for bus, reason in refused.items())),
         )
     assert not isinstance(ours, Verdict)
     return passed(f"{len(ours)} GPUs", evidence=_names(host))
+
+
+def what_to_do(reasons: Iterable[Refusal]) -> str:
+    """The advice for cards that the driver leaves out."""
+    return " ".join(dict.fromkeys(_LEFT_OUT[reason] for reason in reasons))
 
 
 def _speaks_of_a_card(why: DriverSilence | Unknown | None) -> bool:
@@ -104,11 +122,18 @@ def count(host: Judged) -> Verdict:
     lost = [gpu for gpu in ours if gpu.address not in served]
     if not lost:
         return passed(f"{len(ours)} on the bus, {len(smi.gpus)} answer")
+    refused = left_out(host.facts)
+    reasons = {gpu.address: refused[gpu.address] for gpu in lost if gpu.address in refused}
     return failed(
         f"{len(ours)} GPUs answer",
         f"{len(smi.gpus)} answer",
-        advice="Look at dmesg (NVRM) for the address: a card that is not supported, or one that failed.",
-        evidence=tuple(f"{gpu.address} {gpu.name} ({gpu.id}) does not answer" for gpu in lost),
+        advice=what_to_do(reasons.values())
+        or "Look at dmesg (NVRM) for the address: a card that is not supported, or one that failed.",
+        evidence=tuple(
+            f"{gpu.address} {gpu.name} ({gpu.id}) does not answer"
+            + (f": {reasons[gpu.address]}" if gpu.address in reasons else "")
+            for gpu in lost
+        ),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -81,7 +82,16 @@ def _class(event: Xid) -> str:
     data = table("xids")
     if event.switch:
         # The text begins `Fatal, Link 30 …` or `Non-fatal, Link 30 …`.
-        return str(data["switches"]["fatal" if event.says.lower().startswith("fatal") else "other"])
+        weight = data["switches"]["fatal" if event.says.lower().startswith("fatal") else "other"]
+        return str(data["switches"]["codes"].get(event.code, weight))
+    mild = data["nonfatal"]
+    if mild["first"] <= event.code <= mild["last"] and re.search(
+        r"\bnon-?fatal\b", event.says, re.IGNORECASE
+    ):
+        return str(mild["class"])
+    if event.code == _ACTION_CHANGED:
+        asked = re.findall(r"\(([^()]*)\)", event.says)
+        return str(data["recovery"].get(asked[-1] if asked else "", data["codes"][event.code]["class"]))
     return str(data["codes"].get(event.code, _UNLISTED)["class"])
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..facts.cards_out import left_out, lost
+from ..facts.kernel_log import Refusal
 from ..facts.known import Unknown
 from ..facts.smi_trouble import DriverSilence, SmiTrouble
+from .gpu import what_to_do
 from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
 from .reading import called, gpus, read, shared_kernel, table
 
@@ -17,6 +20,8 @@ _LOST = (
     "and upgrade no driver on it until then."
 )
 # nvidia-smi(1): infoROM is the card's own storage of its configuration and error history.
+# What of a card that the driver leaves out is a matter of the machine, and not of the driver.
+_HARDWARE = (Refusal.NO_POWER, Refusal.NO_ADDRESS_SPACE)
 _INFOROM = "infoROM is corrupted"
 
 
@@ -29,14 +34,18 @@ _INFOROM = "infoROM is corrupted"
 )
 def health(host: Judged) -> Verdict:
     expected = "no GPU lost, waiting for a reset, or worn out"
-    gone = host.facts.lost_gpus
+    gone = lost(host.facts)
     given = gpus(host)
     signs = [] if isinstance(given, Verdict) else [sign for gpu in given for sign in _signs(gpu)]
     smi = host.facts.smi
     notes = [] if isinstance(smi, Unknown) else [note for note in smi.notes if _INFOROM in note]
-    told = [*gone, *signs, *notes]
+    refused = {bus: why for bus, why in left_out(host.facts).items() if why in _HARDWARE}
+    bare = [f"{bus}: {why}" for bus, why in refused.items()]
+    told = [*gone, *bare, *signs, *notes]
     if told:
         advice = _LOST if gone else "Drain the GPU; the control of each signal says what it asks for."
+        if bare and not gone:
+            advice = what_to_do(refused.values())
         return failed(expected, "; ".join(told[:4]), advice=advice, evidence=(*told, *_power_cycle(host)))
     cycle = _power_cycle(host)
     if cycle:

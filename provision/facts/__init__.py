@@ -182,25 +182,6 @@ class Facts:
         why = self.driver_silence
         return why.trouble if isinstance(why, _trouble.DriverSilence) else why
 
-    @cached_property
-    def lost_gpus(self) -> tuple[str, ...]:
-        """GPUs that fell off the bus, in words: by nvidia-smi, by the kernel's log, or by the bus itself.
-
-        In a container the log is its machine's, and says nothing of this host.
-        """
-        found: dict[str, str] = {}
-        why, log, on_bus = self.driver_silence, self.kernel_log, self.nvidia_gpus_on_bus
-        if isinstance(why, _trouble.DriverSilence) and why.trouble is _trouble.SmiTrouble.LOST:
-            found |= {bus: f"{bus} is lost" for bus in why.bus_ids} or {"": why.says}
-        shared = not isinstance(self.virtualization, Unknown) and self.virtualization.shares_kernel
-        if not isinstance(log, Unknown) and not shared:
-            found |= {bus: f"{bus} fell off the bus" for bus in log.fallen}
-        if not isinstance(on_bus, Unknown):
-            found |= {
-                gpu.address: f"{gpu.address} no longer answers on the bus" for gpu in on_bus if gpu.gone
-            }
-        return tuple(found.values())
-
     # NVIDIA's files
 
     gpu_device_nodes = _fact(_nvidia_files.device_nodes, "nvidia.devices")

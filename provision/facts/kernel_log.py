@@ -7,6 +7,7 @@ Guidelines: XID Errors" and otherwise seen in public bug reports of open-gpu-ker
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from .answers import plain, quote, words
@@ -18,8 +19,21 @@ if TYPE_CHECKING:
     from ..recording.model import Answer
 
 _KEPT = 400
+
+
+class Refusal(StrEnum):
+    """Why the driver leaves a card out, as the kernel's log has it."""
+
+    NEEDS_OPEN = "it needs the open kernel modules"
+    NEEDS_PROPRIETARY = "the open kernel modules do not serve it"
+    NOT_SERVED = "this release of the driver does not serve it"
+    NO_POWER = "its power cables are not connected"
+    NO_ADDRESS_SPACE = "the firmware gave it no address space"
+
+
 _TIME = re.compile(r"^(?:\w+\s*:\w+\s*: )?\[\s*(\d{1,9}\.\d{1,9})\]")
-_STAMPED = re.compile(r"^(?:\w+\s*:\w+\s*: )?\[[^\]]{1,40}\]|\bkernel:")
+# `dmesg`, `dmesg -x` and `-T`; `dmesg --time-format iso`; a journal or syslog line.
+_STAMPED = re.compile(r"^(?:\w+\s*:\w+\s*: )?\[[^\]]{1,40}\]|^\d{4}-\d\d-\d\dT\d\d:|\bkernel:")
 _XID = re.compile(r"(?P<kind>S?Xid) \((?:PCI:)?(?P<bus>[^)]{1,40})\): (?P<code>\d{1,6})(?:,\s*(?P<text>.*))?")
 _PROCESS = re.compile(
     r"pid='?(?P<pid>\d{1,10}|<unknown>)'?, name='?(?P<name>[^,']{1,80})'?(?:,\s*(?P<text>.*))?"
@@ -34,6 +48,18 @@ _LEGACY = re.compile(
     r"(?P<branch>\d{2,3})\.xx Legacy driver"
 )
 _BOUND = re.compile(r"GPU (?P<bus>[0-9a-fA-F:.]+) is already bound to (?P<driver>[\w-]+)")
+# Why the driver leaves a card out; the texts are those of nv-pci.c and osinit.c in open-gpu-kernel-modules.
+_INSTALLED = r"The NVIDIA GPU (?P<bus>[0-9a-fA-F:.]+)\s+\(PCI ID: [^)]*\)\s+installed in this system\s+"
+_LEFT_OUT: tuple[tuple[Refusal, re.Pattern[str]], ...] = (
+    (Refusal.NEEDS_OPEN, re.compile(_INSTALLED + r"requires use of the NVIDIA open kernel modules")),
+    (Refusal.NEEDS_PROPRIETARY, re.compile(_INSTALLED + r"is not supported by open\s+nvidia\.ko")),
+    (Refusal.NOT_SERVED, re.compile(_INSTALLED + r"is not supported by the\s+(?:NVIDIA )?[\w. ]*release")),
+    (
+        Refusal.NO_POWER,
+        re.compile(r"GPU (?P<bus>[0-9a-fA-F:.]+): GPU does not have the necessary power cables connected"),
+    ),
+    (Refusal.NO_ADDRESS_SPACE, re.compile(r"BAR\d is 0M @ 0x0 \(PCI:(?P<bus>[0-9a-fA-F:.]+)\)")),
+)
 _STUCK = re.compile(
     r"INFO: task (?P<name>.{1,40}?):(?P<pid>\d{1,10}) blocked for more than (?P<seconds>\d{1,6}) seconds"
 )
@@ -65,7 +91,7 @@ class KernelLog:
     """`complete` is False where the log lost its beginning: then what is not in it may have been.
 
     `stuck` holds (task, pid), `legacy` (GPU, last branch that serves it), `bound_elsewhere` (bus id,
-    kernel driver), `api_mismatch` (client's version, module's version).
+    kernel driver), `api_mismatch` (client's version, module's version), `left_out` (bus id, why).
     """
 
     complete: bool
@@ -78,6 +104,7 @@ class KernelLog:
     gsp_failures: tuple[str, ...]
     api_mismatch: tuple[tuple[str, str], ...]
     nvrm: tuple[str, ...]
+    left_out: tuple[tuple[str, Refusal], ...] = ()
 
 
 def kernel_log(answer: Answer) -> KernelLog | Unknown:
@@ -93,7 +120,7 @@ def kernel_log(answer: Answer) -> KernelLog | Unknown:
         )
     nvrm = [line for line in lines if "NVRM:" in line or "SXid" in line]
     # One message may span several lines, each with its own prefix.
-    joined = " ".join(line.partition("NVRM:")[2].strip() for line in nvrm)
+    joined = " ".join(" ".join(line.partition("NVRM:")[2].replace("NVRM:", " ").split()) for line in nvrm)
     begin = _TIME.match(stamped[0])
     fallen = dict.fromkeys(filter(None, (bus_id(m["a"] or m["b"]) for m in _FALLEN.finditer(joined))))
     xids = tuple(filter(None, (_xid(line) for line in nvrm)))
@@ -111,6 +138,11 @@ def kernel_log(answer: Answer) -> KernelLog | Unknown:
         gsp_failures=tuple(line.strip() for line in nvrm if _GSP.search(line))[:_KEPT],
         api_mismatch=tuple((m["client"], m["module"]) for m in _MISMATCH.finditer(joined)),
         nvrm=tuple(line.strip() for line in nvrm[-_KEPT:]),
+        left_out=tuple(
+            dict.fromkeys(
+                (bus_id(m["bus"]) or m["bus"], why) for why, text in _LEFT_OUT for m in text.finditer(joined)
+            )
+        ),
     )
 
 

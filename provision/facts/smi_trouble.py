@@ -52,21 +52,27 @@ class DriverSilence:
 
 # The more telling text first: a lost GPU also says `Unknown Error`.
 _TEXTS: tuple[tuple[SmiTrouble, str], ...] = (
-    (SmiTrouble.VERSION_MISMATCH, r"driver/library version mismatch|API mismatch"),
+    (
+        SmiTrouble.VERSION_MISMATCH,
+        r"driver/library version mismatch|API mismatch|RM version mismatch|nvml: function not found",
+    ),
     (
         SmiTrouble.LOST,
         r"unable to determine the device handle for gpu.*(unknown error|gpu is lost|not found)"
         r"|gpu is lost|fallen off the bus",
     ),
-    (SmiTrouble.NO_RIGHTS, r"insufficient permissions?|permission denied|no permission"),
+    (
+        SmiTrouble.NO_RIGHTS,
+        r"insufficient permissions?|not have sufficient permissions|permission denied|no permission",
+    ),
     (SmiTrouble.NOT_LOADED, r"couldn.t communicate with the nvidia driver|driver not loaded"),
     (
         SmiTrouble.NOT_INSTALLED,
         r"couldn.t find libnvidia-ml|libnvidia-ml\.so[.\d]*: cannot open|could not load.*nvml library"
         r"|nvml shared library not found|nvidia-smi: (command )?not found",
     ),
-    (SmiTrouble.NO_DEVICES, r"no devices (were )?found"),
-    (SmiTrouble.NVML_UNKNOWN, r"initialize nvml: unknown error"),
+    (SmiTrouble.NO_DEVICES, r"no (supported gpus|devices) (were )?found"),
+    (SmiTrouble.NVML_UNKNOWN, r"initialize nvml: (unknown error|gpu access blocked)"),
 )
 
 

@@ -11,6 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..facts.cards_out import lost
 from ..facts.known import Unknown
 from ..facts.versions import driver_tuple, same_driver, upstream
 from . import apt_sources
@@ -90,8 +91,9 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
         build_space=build_space(),
         load=load,
     )
-    if facts.lost_gpus and _moves(whole, packages):
-        return DriverWanted(refused=_off_the_bus(facts.lost_gpus))
+    gone = lost(facts)
+    if gone and _moves(whole, packages):
+        return DriverWanted(refused=_off_the_bus(gone))
     return whole
 
 
@@ -103,9 +105,9 @@ def _moves(whole: DriverWanted, packages: Packages) -> bool:
     return missing or bool(whole.absent) or whole.load
 
 
-def _off_the_bus(lost: tuple[str, ...]) -> str:
+def _off_the_bus(gone: tuple[str, ...]) -> str:
     return (
-        f"a GPU of this host is off the bus ({'; '.join(lost[:4])}): with another driver nobody could tell "
+        f"a GPU of this host is off the bus ({'; '.join(gone[:4])}): with another driver nobody could tell "
         "its fault from the driver's. Reboot; if it comes back lost, look at power, cooling and seating, "
         "then change the driver"
     )

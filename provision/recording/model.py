@@ -99,6 +99,10 @@ class Recording:
             raw = {"not_asked": "the recording does not have it"}
         return Answer(item, raw)
 
+    def asked(self, item: str) -> bool:
+        """Whether the host was asked, whatever came of it."""
+        return item in self.items and self.answer(item).not_asked is None
+
     def file(self, path: str) -> Answer:
         return self.answer(f"file:{path}")
 
