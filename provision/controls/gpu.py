@@ -47,9 +47,9 @@ def cards(host: Judged) -> tuple[PciDevice, ...] | Verdict:
     gpus = host.facts.nvidia_gpus_on_bus
     if isinstance(gpus, Unknown):
         return unknown(gpus)
-    ours = tuple(gpu for gpu in gpus if gpu.driver != "vfio-pci")
+    ours = tuple(gpu for gpu in gpus if not gpu.passed_through)
     if not ours:
-        return skipped("all GPUs are given to virtual machines (vfio-pci)" if gpus else NO_GPU)
+        return skipped(f"all GPUs are given to virtual machines ({gpus[0].driver})" if gpus else NO_GPU)
     return ours
 
 

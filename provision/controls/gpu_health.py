@@ -59,7 +59,9 @@ def health(host: Judged) -> Verdict:
     if isinstance(given, Verdict):
         return given
     actions = read(given, lambda gpu: gpu.recovery_action)
-    return unknown(actions.unclear) if actions.unclear else passed(f"{len(given)} GPUs", expected=expected)
+    if actions.unclear is not None:
+        return unknown(actions.unclear)
+    return passed(f"{len(given)} GPUs", expected=expected)
 
 
 def _signs(gpu: Gpu) -> list[str]:

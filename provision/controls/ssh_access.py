@@ -31,6 +31,8 @@ def admin_key(host: Judged) -> Verdict:
         return unknown(sshd)
     if isinstance(accounts, Unknown):
         return unknown(accounts)
+    if not any(case.options for case in sshd.cases):
+        return unknown(f"sshd -T tells nothing: {sshd.cases[0].error if sshd.cases else 'it was not asked'}")
     unseen = [a.name for a in accounts if isinstance(a.keys, Unknown) or isinstance(a.sudo, Unknown)]
     found = [a for a in accounts if administers(a, locked=locks(sshd))]
     admitted = [a.name for a in found if (reason := _refused(sshd, a)) is None]

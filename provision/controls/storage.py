@@ -25,7 +25,9 @@ _NETWORK = frozenset(
     ("nfs", "nfs4", "cifs", "lustre", "ceph", "beegfs", "glusterfs", "9p", "virtiofs", "fuse.sshfs")
 )
 # Names that the kernel gives in the order in which it finds disks, and the path that a slot has.
-_SWAPPED = re.compile(r"/dev/(nvme\d|sd[a-z]|hd[a-z]|md\d|dm-\d)\w*|/dev/disk/by-path/.+")
+_SWAPPED = re.compile(
+    r"/dev/(nvme\d|sd[a-z]|hd[a-z]|md\d|dm-\d|mmcblk\d|bcache\d|nbd\d)\w*|/dev/disk/by-(path|diskseq)/.+"
+)
 _VIRTUAL = re.compile(r"/dev/(vd[a-z]|xvd[a-z])\w*")
 
 
@@ -90,7 +92,7 @@ def stable_names(host: Judged) -> Verdict:
         return entries
     entries = tuple(e for e in entries if e.fstype not in _NETWORK)
     swapped = [e for e in entries if _SWAPPED.fullmatch(e.source)]
-    virtual = [e for e in entries if _VIRTUAL.fullmatch(e.source)]
+    virtual = [e for e in (*entries, *_swaps(host)) if _named_by_order(e)]
     expected = "UUID=, LABEL=, PARTUUID=, /dev/mapper or /dev/disk/by-id"
     shown = tuple(f"{FSTAB}:{e.line}: {e.source} {e.target}" for e in (*swapped, *virtual))
     advice = "Two disks may swap names at any boot: write UUID= (`blkid`) in its place."
@@ -103,6 +105,17 @@ def stable_names(host: Judged) -> Verdict:
     return (
         passed(f"{len(entries)} mounts", expected=expected) if entries else skipped(f"{FSTAB} mounts no disk")
     )
+
+
+def _swaps(host: Judged) -> tuple[FstabEntry, ...]:
+    found = host.facts.fstab
+    return () if isinstance(found, Unknown | Absent) else tuple(e for e in found if e.fstype == "swap")
+
+
+def _named_by_order(entry: FstabEntry) -> bool:
+    """Names that a hypervisor gives in a fixed order as a rule, and swap, of which no data is lost."""
+    kernels = entry.fstype == "swap" and _SWAPPED.fullmatch(entry.source)
+    return bool(_VIRTUAL.fullmatch(entry.source) or kernels)
 
 
 @control(

@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Unknown
+from ..facts.smi_trouble import SmiTrouble
 from .gpu import cards
 from .gpu_events import has_mig
 from .model import Judged, Severity, Status, Verdict, control, failed, passed, skipped, unknown, warned
@@ -74,7 +75,10 @@ def nvlink(host: Judged) -> Verdict:
             advice=_HINT,
             evidence=_rows(found, [text.split()[0] for text in cut_off]),
         )
-    board = board_of(host)
+    board, smi = board_of(host), host.facts.smi
+    if isinstance(smi, Unknown) and host.facts.smi_trouble is SmiTrouble.OTHER:
+        # What the cards are, and which of them are in MIG mode, was asked for, and the answer cannot be read.
+        return unknown(smi)
     kind = board["kind"] if board else "not-known"
     if kind == "switched":
         assert board is not None
@@ -86,6 +90,10 @@ def nvlink(host: Judged) -> Verdict:
         if kind == "not-known":
             return skipped("no NVLink, and the GPUs' model is not known")
         return skipped("these boards have no NVLink" if kind == "none" else "no NVLink bridge is fitted")
+    if kind != "pairs" and (odd := _odd_in_mesh(found, gpus)):
+        return warned(
+            "as many links between each two GPUs", "; ".join(odd[:4]), advice=_HINT, evidence=tuple(odd)
+        )
     return _bridged(found, gpus, kind)
 
 
@@ -186,6 +194,19 @@ def _bridged(found: Topology, gpus: tuple[str, ...], kind: str) -> Verdict:
         )
     said = ", ".join(f"NV{n}" for n in sorted(numbers))
     return passed(f"{said} between {len(gpus) - len(alone)} of {len(gpus)} GPUs", expected=expected)
+
+
+def _odd_in_mesh(found: Topology, gpus: tuple[str, ...]) -> list[str]:
+    """Pairs with fewer links than most have: where most are joined alike it is a mesh, of whichever model."""
+    links = {(a, b): found.nvlinks(a).get(b, 0) for a in gpus for b in gpus if a < b}
+    common, times = Counter(links.values()).most_common(1)[0]
+    if not common or 2 * times <= len(links):
+        return []
+    return [
+        f"{a} and {b} have {f'NV{n}' if n else 'none'}, most NV{common}"
+        for (a, b), n in links.items()
+        if n < common
+    ]
 
 
 def _rows(found: Topology, gpus: list[str]) -> tuple[str, ...]:

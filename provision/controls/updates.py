@@ -28,8 +28,17 @@ def _settings(host: Judged) -> str | Unknown:
         if isinstance(text, Unknown):
             return text
         if isinstance(text, str):
-            texts.append(re.sub(r"(?m)^\s*(//|#(?!clear|include)).*$|/\*.*?\*/", "", text))
+            bare = re.sub(r"(?m)^\s*(//|#(?!clear|include)).*$|/\*.*?\*/", "", text)
+            if _breaks_off(bare):
+                return Unknown("a file of apt's settings breaks off, or is none", _APT_CONF)
+            texts.append(bare)
     return "\n".join(texts)
+
+
+def _breaks_off(text: str) -> bool:
+    """Whether the last setting has no end, which apt refuses."""
+    last = (text.strip().splitlines() or [";"])[-1].strip()
+    return not last.endswith((";", "}")) and not last.startswith("#")
 
 
 def unattended(host: Judged) -> bool | Unknown:

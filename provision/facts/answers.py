@@ -72,12 +72,23 @@ def document(answer: Answer, *keys: str) -> Any | Unknown:
 def parse_json(text: str, item: str) -> Any | Unknown:
     """JSON of a text; Unknown with line and column where it is none."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except json.JSONDecodeError as e:
         shown = quote(text)[:120] or "nothing"
         return Unknown(f"{item}: not JSON at line {e.lineno}, column {e.colno} ({e.msg}): {shown}", item)
+    except _NoNumber as e:
+        return Unknown(f"{item}: {e} is no number of JSON", item)
     except (RecursionError, ValueError):
         return Unknown(f"{item}: JSON nested too deep or with a number out of bounds", item)
+
+
+class _NoNumber(ValueError):
+    pass
+
+
+def _no_number(word: str) -> float:
+    """NaN and Infinity, which Python reads and JSON does not have."""
+    raise _NoNumber(word)
 
 
 def rows(answer: Answer, *keys: str) -> tuple[dict[str, Any], ...] | Unknown:

@@ -144,6 +144,19 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(entry for entry in value if isinstance(entry, str)) if isinstance(value, list) else ()
 
 
+# What docker reads into a fixed type and stops at where another one stands (dockerd(8), "Daemon configuration
+# file").
+_LISTS = (
+    *("hosts", "dns", "dns-opts", "dns-search", "exec-opts", "insecure-registries", "labels"),
+    *("registry-mirrors", "storage-opts", "cdi-spec-dirs", "authorization-plugins"),
+)
+_SHAPES: dict[str, tuple[type, str]] = {
+    **dict.fromkeys(_LISTS, (list, "list")),
+    **dict.fromkeys(("runtimes", "log-opts", "default-ulimits", "features"), (dict, "object")),
+    **dict.fromkeys(("data-root", "default-runtime", "log-driver", "storage-driver"), (str, "text")),
+}
+
+
 def daemon_json(text: str | Absent | Unknown) -> dict[str, Any] | Absent | Unknown:
     """/etc/docker/daemon.json: an empty file sets nothing, all but JSON stops docker.
 
@@ -159,6 +172,13 @@ def daemon_json(text: str | Absent | Unknown) -> dict[str, Any] | Absent | Unkno
         return value
     if not isinstance(value, dict):
         return Unknown(f"{DAEMON_JSON} holds no JSON object: {quote(text)}", f"file:{DAEMON_JSON}")
+    wrong = [
+        f"{key} is no {word}"
+        for key, (kind, word) in _SHAPES.items()
+        if key in value and not isinstance(value[key], kind)
+    ]
+    if wrong:
+        return Unknown(f"{DAEMON_JSON}: {'; '.join(wrong)}", f"file:{DAEMON_JSON}")
     if (second := _twice(text)) is not None:
         name, line, column = second
         said = f"{DAEMON_JSON}: {name} stands a second time in its object at line {line}, column {column}"

@@ -77,6 +77,8 @@ def signatures(answer: Answer) -> Mapping[str, Mapping[str, str]] | Unknown:
     text = output(answer, ok=(0, 2))
     if isinstance(text, Unknown):
         return text
+    if answer.rc == 0 and not text.strip():
+        return Unknown("blkid printed nothing, and did not say that there is nothing", answer.item)
     found: dict[str, dict[str, str]] = {}
     for block in re.split(r"\n[ \t]*\n", text.strip()):
         values: dict[str, str] = {}

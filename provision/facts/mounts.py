@@ -90,6 +90,8 @@ def fstab(text: str | Absent | Unknown) -> tuple[FstabEntry, ...] | Absent | Unk
             continue
         if len(fields) < 3:
             return Unknown(f"/etc/fstab, line {number}: too few fields: {quote(raw)}", "file:/etc/fstab")
+        if not fields[1].startswith("/") and fields[1] not in ("none", "swap", "-"):
+            return Unknown(f"/etc/fstab, line {number}: no mount point: {quote(raw)}", "file:/etc/fstab")
         options = fields[3] if len(fields) > 3 else "defaults"
         passno = int(fields[5]) if len(fields) > 5 and fields[5].isascii() and fields[5].isdigit() else 0
         found.append(FstabEntry(number, fields[0], fields[1], fields[2], tuple(options.split(",")), passno))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from ..recording.model import Answer
 
 NVIDIA = "10de"
+# The kernel's drivers that hold a device for a virtual machine (KVM, Xen, Grace's coherent memory).
+_FOR_MACHINES = frozenset({"vfio-pci", "nvgrace-gpu-vfio-pci", "pci-stub", "xen-pciback", "pciback"})
 
 
 @record
@@ -45,6 +47,11 @@ class PciDevice:
     def is_nvidia_gpu(self) -> bool:
         """Display controllers: VGA (0300), 3D (0302) and other (0380); not their audio functions or vGPUs."""
         return self.vendor == NVIDIA and self.class_.startswith("03") and not self.virtual_function
+
+    @property
+    def passed_through(self) -> bool:
+        """Whether a driver holds it that keeps devices for virtual machines."""
+        return (self.driver or "").lower().replace("_", "-") in _FOR_MACHINES
 
     @property
     def is_nvswitch(self) -> bool:

@@ -166,8 +166,8 @@ def _no_card(facts: Facts) -> str | None:
         return f"the devices on the bus are not known: {gpus.reason}"
     if not gpus:
         return "there is no NVIDIA GPU on this host's bus"
-    if all(gpu.driver == "vfio-pci" for gpu in gpus):
-        return "all GPUs of this host are given to virtual machines (vfio-pci); they are left alone"
+    if all(gpu.passed_through for gpu in gpus):
+        return f"all GPUs of this host are given to virtual machines ({gpus[0].driver}); they are left alone"
     return None
 
 
