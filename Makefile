@@ -29,7 +29,7 @@ lint: setup
 
 ## make unit      no host, no root, a few minutes
 unit: setup
-	$(BIN)/pytest tests/unit -q -n auto
+	$(BIN)/pytest tests/unit -q -n auto -m "not full"
 
 ## make lab       booted lab hosts; skipped with its reason where this machine cannot run them
 lab: setup

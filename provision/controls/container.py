@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..facts.containers import DAEMON_JSON, Engine
+from ..facts.containers import DAEMON_JSON, Engine, snap_docker
 from ..facts.docker_flags import TWICE_ALLOWED
 from ..facts.known import Absent, Unknown
 from ..facts.versions import compare_debian, upstream
@@ -57,7 +57,9 @@ def docker_of(host: Judged) -> Engine | Verdict:
 
 
 def _unpackaged(host: Judged) -> Engine | Verdict:
-    docker = host.facts.docker
+    docker, snap = host.facts.docker, snap_docker(host.facts.units)
+    if snap is not None:
+        return snap
     return (
         skipped(_NONE) if isinstance(docker, Unknown | Absent) else Engine("docker", "", "", docker.version)
     )
@@ -234,6 +236,8 @@ def daemon_json(host: Judged) -> Verdict:
             "file that cannot be read: mend it by hand, and restart no docker before.",
             mendable=False,
         )
+    if isinstance(flags, Unknown) and host.facts.recording.asked("docker.unit"):
+        return unknown(flags)
     twice = set() if isinstance(flags, Unknown | Absent) else (set(found) & set(flags)) - TWICE_ALLOWED
     if twice:
         named = ", ".join(sorted(twice))

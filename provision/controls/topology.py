@@ -238,6 +238,8 @@ def nic_locality(host: Judged) -> Verdict:
     far = [gpu for gpu, (_, link) in near.items() if link in ("SYS", "SOC")]
     if is_vm(host) and far:
         return skipped("a virtual machine shows its hypervisor's bus, not the machine's")
+    if far and isinstance(host.facts.smi, Unknown) and host.facts.smi_trouble is SmiTrouble.OTHER:
+        return unknown(host.facts.smi)
     board = board_of(host)
     switched = board is not None and board["kind"] == "switched"
     if far and switched and len(found.nics) > 1:

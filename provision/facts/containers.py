@@ -91,10 +91,14 @@ def engines(
     for package, name, build in _ENGINES:
         if (installed := packages.get(package)) is not None:
             found.append(Engine(name, build, package, installed.version))
+    snap = snap_docker(units)
+    return (*found, snap) if snap else tuple(found)
+
+
+def snap_docker(units: Mapping[str, UnitState] | Absent | Unknown) -> Engine | None:
+    """docker from a snap, by its unit."""
     snap = units.get("snap.docker.dockerd.service") if isinstance(units, dict) else None
-    if snap is not None and snap.exists:
-        found.append(Engine("docker", "snap", "docker", ""))
-    return tuple(found)
+    return Engine("docker", "snap", "docker", "") if snap is not None and snap.exists else None
 
 
 def docker(answer: Answer) -> Docker | Absent | Unknown:

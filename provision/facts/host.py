@@ -171,6 +171,8 @@ def secure_boot(answer: Answer) -> SecureBoot | Unknown:
     """From `mokutil --sb-state`. Without UEFI it says so and ends with an error; that is an answer too."""
     if answer.silence is not None:
         return Unknown(answer.silence, answer.item)
+    if answer.cut:
+        return Unknown(f"{answer.item} was cut at the collector's limit", answer.item)
     said = words(answer)
     if re.search(r"^SecureBoot enabled$", said, re.MULTILINE):
         setup = re.search(r"setup mode", said, re.IGNORECASE)
@@ -185,6 +187,8 @@ def key_enrolled(answer: Answer) -> bool | Unknown:
     """Whether the machine owner's list has the key that DKMS signs with (`mokutil --test-key`)."""
     if answer.silence is not None:
         return Unknown(answer.silence, answer.item)
+    if answer.cut:
+        return Unknown(f"{answer.item} was cut at the collector's limit", answer.item)
     said = words(answer)
     if "is already enrolled" in said or "is not enrolled" in said:
         return "is already enrolled" in said

@@ -128,7 +128,9 @@ def kernel_log(answer: Answer) -> KernelLog | Unknown:
         if xid.code == 79 and not xid.switch and xid.bus_id:
             fallen[xid.bus_id] = None
     return KernelLog(
-        complete=not answer.cut and (begin is None or float(begin[1]) < 1.0),
+        complete=not answer.cut
+        and (begin is None or float(begin[1]) < 1.0)
+        and not {"\0", "\ufffd"} & set(answer.text),
         xids=xids,
         fallen=tuple(fallen),
         legacy=tuple((m["name"].removeprefix("NVIDIA "), int(m["branch"])) for m in _LEGACY.finditer(joined)),

@@ -139,7 +139,7 @@ def _cases(answer: Answer) -> tuple[SshdCase, ...] | Unknown:
     for case in raw:
         rc = case.get("rc")
         stdout, stderr = plain(str(case.get("stdout") or "")), plain(str(case.get("stderr") or ""))
-        options = _options(stdout) if rc == 0 else None
+        options = _options(stdout) if rc == 0 and not case.get("cut") else None
         error = "" if options else (quote(stderr) or quote(stdout) or f"sshd -T ended with status {rc}")
         result.append(
             SshdCase(

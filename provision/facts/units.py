@@ -63,7 +63,9 @@ def units(answer: Answer) -> Mapping[str, UnitState] | Absent | Unknown:
             return state
         names, unit = state
         for name in names:
-            found[name] = unit
+            # Of two that share a name, an alias of one that is not there says nothing.
+            if name not in found or not found[name].exists:
+                found[name] = unit
     if not found:
         return Unknown("systemctl show: nothing was printed", answer.item)
     return found
