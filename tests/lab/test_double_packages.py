@@ -7,12 +7,17 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from stillness import STATE, tree
 
+from provision.facts import Facts
+from provision.facts.smi_trouble import SmiTrouble
 from provision.lab.double import faults
-from provision.transport.ssh import fresh_args
+from provision.recording import remote
+from provision.transport.ssh import Session, fresh_args
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from provision.lab import LabHost
 
@@ -133,6 +138,23 @@ def test_reading_changes_no_file(on: OnHost) -> None:
     count = "find / -xdev -newer /tmp/before -type f -not -path '/var/log/*' | sort"
     on("touch /tmp/before; sleep 0.1; nvidia-smi -q -x; nvidia-smi topo -m; lspci; lsmod; dmesg")
     assert on(count) == ("", 0)
+
+
+def test_a_recording_loads_no_driver_that_is_not_loaded(on: OnHost, tmp_path: Path) -> None:
+    """nvidia-smi would load the module, and make its device nodes."""
+    assert on("systemctl stop nvidia-persistenced; rmmod nvidia && ! lsmod | grep -q ^nvidia")[1] == 0
+    try:
+        with Session(on.host.target(), tmp_path) as session:
+            session.run(["true"])
+            files, state = tree(on.host.root), on(STATE)[0]
+            recording = remote.record(session, target=on.host.target())
+            after = tree(on.host.root)
+        assert on(STATE)[0] == state
+    finally:
+        assert on("modprobe nvidia; systemctl start nvidia-persistenced")[1] == 0
+    assert not {name for name in files.keys() | after.keys() if files.get(name) != after.get(name)}
+    assert "not loaded" in (recording.answer("nvidia-smi.query").not_asked or "")
+    assert Facts(recording).smi_trouble is SmiTrouble.NOT_LOADED
 
 
 def test_faults_are_switched_from_outside(faultless: OnHost) -> None:

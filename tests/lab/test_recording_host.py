@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from stillness import STATE, tree
 
 from provision import lab
 from provision.facts import Facts
@@ -30,9 +31,6 @@ pytestmark = pytest.mark.skipif(lab.can_run() is not None, reason=str(lab.can_ru
 
 PASSWORD = "sésame mot$de\"pas'se"
 SECRET = "Zx9-hunter2.K"
-
-# Not compared: what is no file system of the host's, logs, and the package files that all lab hosts share.
-APART = ("proc", "run", "sys", "dev", "var/log", "var/cache/apt/archives")
 
 
 @pytest.fixture(scope="module")
@@ -61,37 +59,6 @@ def recorded(host: LabHost, folder: Path, user: str = "root", password: str | No
     target = replace(host.target(), user=user)
     with ssh.Session(target, folder, password) as session:
         return remote.record(session, target=target)
-
-
-def tree(root: Path) -> dict[str, tuple[object, ...]]:
-    """Every file with all that a change would touch; the time of the last change of the inode among it."""
-    found: dict[str, tuple[object, ...]] = {}
-    waiting = [root]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                name = os.path.relpath(entry.path, root)
-                if name in APART:
-                    continue
-                status = entry.stat(follow_symlinks=False)
-                target = str(Path(entry.path).readlink()) if entry.is_symlink() else ""
-                found[name] = (
-                    status.st_mode, status.st_uid, status.st_gid, status.st_size,
-                    status.st_mtime_ns, status.st_ctime_ns, target,
-                )  # fmt: skip
-                if entry.is_dir(follow_symlinks=False) and not os.path.ismount(entry.path):
-                    waiting.append(Path(entry.path))
-    return found
-
-
-STATE = (
-    "systemctl list-units --all --no-pager --plain --no-legend --type=service,socket,timer,mount"
-    " | awk '{print $1,$2,$3}' | grep -v 'session-\\|user@\\|user-runtime\\|ssh@'; "
-    "dpkg-query -W -f='${Package} ${Version} ${db:Status-Abbrev}\\n'; dpkg --get-selections; "
-    "cat /proc/modules 2>/dev/null; ls -l /dev; ls -lR --time-style=full-iso /run/gpu-double 2>/dev/null; "
-    "sysctl -a 2>/dev/null | grep '^vm\\|^net.core\\|^kernel.\\(printk\\|numa\\|perf\\)'; "
-    "cat /proc/1/mountinfo | wc -l; ls -l /etc/passwd /etc/shadow; nft list ruleset"
-)
 
 
 def test_nothing_on_the_host_changes(host: LabHost, folder: Path) -> None:
@@ -360,3 +327,41 @@ def test_roles_get_the_same_recording_over_their_own_connection(
     assert recording["as_root"] is as_root
     # Text of the host that looks like a template stays as it is.
     assert recording["items"]["docker.info"]["argv"][-1] == "{{json .}}"
+
+
+def audited(host: LabHost, folder: Path) -> str:
+    """All that the whole command prints and leaves behind."""
+    env = {**os.environ, "XDG_STATE_HOME": str(folder), "XDG_CACHE_HOME": str(folder)}
+    argv = [sys.executable, "-m", "provision", "audit", host.name, "--format", "json"]
+    done = subprocess.run(
+        argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in (1, 3), done.stderr
+    left = [path.read_text(errors="replace") for path in folder.rglob("*") if path.is_file()]
+    return "\n".join([done.stdout, done.stderr, *left])
+
+
+DOCKER = """
+DEBIAN_FRONTEND=noninteractive apt-get -qq -y install --no-install-recommends docker.io >/dev/null 2>&1
+systemctl stop docker.service containerd.service
+systemctl is-active docker.socket; systemctl is-active docker.service
+"""
+
+
+def test_docker_that_is_stopped_stays_so_and_no_report_tells_a_secret(host: LabHost, tmp_path: Path) -> None:
+    """Its socket listens: whoever asks docker anything starts it."""
+    run(
+        host, "rm -f /etc/docker/daemon.json /etc/apt/sources.list.d/private.list /etc/apt/apt.conf.d/95proxy"
+    )
+    assert run(host, "", DOCKER.encode() + b"true\n").split() == ["active", "inactive"]
+    run(host, "", SECRETS.encode())
+    audited(host, tmp_path)
+    files, state = tree(host.root), run(host, STATE)
+    said = audited(host, tmp_path)
+    after = tree(host.root)
+    assert not {name for name in files.keys() | after.keys() if files.get(name) != after.get(name)}
+    assert run(host, STATE) == state
+    assert run(host, "systemctl is-active docker.service || true").strip() == "inactive"
+    findings = {f["control"]: f for f in json.loads(said[: said.rindex("}") + 1])["hosts"][0]["findings"]}
+    assert "docker.service is not active" in findings["container.cgroup"]["actual"]
+    assert SECRET not in said

@@ -38,6 +38,14 @@ HIDING_PLACES = (
     f"-----BEGIN RSA PRIVATE KEY-----\n{SECRET}\ncut off here",
     f"[ 1.2] Kernel command line: root=/dev/sda1 luks.password={SECRET} quiet",
     f"PASSWORD_FOR_DB={SECRET}",
+    f"[Peer]\nPresharedKey = {SECRET}=\nPrivateKey = {SECRET}=",
+    f"aws_secret_access_key = {SECRET}",
+    f"https://acct.blob.example/c?sv=2024&sig={SECRET}&se=2026",
+    f"//nas/share /data cifs user=joe%{SECRET},noauto 0 0",
+    f"ExecStartPre=/usr/bin/sshpass -p {SECRET} ssh joe@host",
+    f"ExecStart=/usr/bin/curl -fsS -u joe:{SECRET} https://host",
+    f"ldap_default_authtok = {SECRET}",
+    f"bindpw {SECRET}",
 )
 
 TOKENS = (

@@ -4,7 +4,7 @@ import re
 
 _KEYWORD = (
     r"(?:(?<!NO)passw(?:or)?d|passphrase|(?<![A-Za-z])pass(?![A-Za-z])|pwd|secret|token|api[_-]?key|access[_-]?key"
-    r"|private[_-]?key|auth[_-]?key|credentials?|sas[_-]?key|account[_-]?key|psk)"
+    r"|private[_-]?key|(?:pre)?shared[_-]?key|auth[_-]?key|authtok|bindpw|bindpassword|credentials?|sas[_-]?key|account[_-]?key|psk)"
 )
 # The keyword and what follows it in the same name. What precedes it need not be matched, and bounded
 # lengths keep a long line without blanks from costing more than a short one.
@@ -32,6 +32,12 @@ _RULES = (
     ),
     (re.compile(r"(?i)(--[\w-]{0,32}?" + _KEYWORD + r"[\w-]{0,24}[ \t]+)" + _IN_QUOTES), r"\1\2***\2"),
     (re.compile(r"(?i)((?:\blogin\s+\S+|^)\s+password\s+)\S+[ \t]*$"), r"\1***"),
+    # a shared access signature in a URL; user%password of mount.cifs(8); -p and -u of sshpass and curl
+    (re.compile(r"(?i)([?&]sig=)[^\s&\"']+"), r"\1***"),
+    (re.compile(r"(\buser(?:name)?=[^\s,%]+%)[^\s,]+"), r"\1***"),
+    (re.compile(r"(\bsshpass\s+-p\s*)\S+"), r"\1***"),
+    (re.compile(r"(\bcurl\b[^\n]{0,200}?\s(?:-u|--user)\s+[^\s:]+:)[^\s\"']+"), r"\1***"),
+    (re.compile(r"(?i)(\bbind(?:pw|password)\s+)(?![=:])\S+"), r"\1***"),
     # crypt(3) hashes and well-known token shapes
     (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|sha1|argon2\w*)\$[./A-Za-z0-9$=,+-]{8,}"), "***"),
     (
@@ -52,7 +58,7 @@ _RULES = (
 )
 # No rule matches a line that has none of these; looking for them is a hundred times faster than the rules.
 _HINTS = (
-    "://|pass|pwd|secret|token|api|access|private|auth|credential|sas|account|psk|$1$|$2|$5$|$6$|$7$|$y$|$gy$"
+    "://|pass|pwd|bindpw|shared|sig=|curl|user=|username=|secret|token|api|access|private|auth|credential|sas|account|psk|$1$|$2|$5$|$6$|$7$|$y$|$gy$"
     "|$sha1|$argon|ghp_|gho_|ghu_|ghs_|ghr_|github_pat_|glpat-|hf_|akia|asia|xox|nvapi-|sk-|eyj"
 ).split("|")
 _PRIVATE_KEY = re.compile(r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END \1-----|\Z)", re.S)
