@@ -34,9 +34,9 @@ _RULES = (
     (re.compile(r"(?i)((?:\blogin\s+\S+|^)\s+password\s+)\S+[ \t]*$"), r"\1***"),
     # a shared access signature in a URL; user%password of mount.cifs(8); -p and -u of sshpass and curl
     (re.compile(r"(?i)([?&]sig=)[^\s&\"']+"), r"\1***"),
-    (re.compile(r"(\buser(?:name)?=[^\s,%]+%)[^\s,]+"), r"\1***"),
+    (re.compile(r"(\buser(?:name)?=[^\s,%]{1,64}%)[^\s,]+"), r"\1***"),
     (re.compile(r"(\bsshpass\s+-p\s*)\S+"), r"\1***"),
-    (re.compile(r"(\bcurl\b[^\n]{0,200}?\s(?:-u|--user)\s+[^\s:]+:)[^\s\"']+"), r"\1***"),
+    (re.compile(r"(\bcurl\b[^\n]{0,200}?\s(?:-u|--user)\s+[^\s:]{1,64}:)[^\s\"']+"), r"\1***"),
     (re.compile(r"(?i)(\bbind(?:pw|password)\s+)(?![=:])\S+"), r"\1***"),
     # crypt(3) hashes and well-known token shapes
     (re.compile(r"\$(?:1|2[abxy]?|5|6|7|y|gy|sha1|argon2\w*)\$[./A-Za-z0-9$=,+-]{8,}"), "***"),
