@@ -182,9 +182,9 @@ def unknown(why: Unknown | str, *, expected: str = "", advice: str = "") -> Verd
 
 
 def not_ours(verdict: Verdict) -> Verdict:
-    """The same verdict; what is wrong is of somebody else's making, so that no role of ours is to mend it."""
-    wrong = verdict.status in (Status.FAIL, Status.WARN)
-    return replace(verdict, mendable=False) if wrong else verdict
+    """The same verdict; what is wrong or unknown is of somebody else's making, and no role of ours mends it."""
+    fine = verdict.status in (Status.PASS, Status.SKIP)
+    return verdict if fine else replace(verdict, mendable=False)
 
 
 def with_required(finding: Finding, required: bool) -> Finding:

