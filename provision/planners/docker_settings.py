@@ -74,7 +74,7 @@ def _merge(
     facts: Facts, now: Mapping[str, Any], given: Mapping[str, Any], values: dict[str, Any], why: list[Why]
 ) -> Settings:
     for key in sorted((set(values) & set(given)) - TWICE_ALLOWED):
-        if key == "default-shm-size" and _bytes(given[key][-1]) == _bytes(values[key]):
+        if key == "default-shm-size" and size_in_bytes(given[key][-1]) == size_in_bytes(values[key]):
             del values[key]
             continue
         return Settings(
@@ -113,7 +113,7 @@ def _wanted(facts: Facts, profile: Profile, now: Mapping[str, Any]) -> tuple[dic
     if profile["container_toolkit_default_runtime"]:
         values["default-runtime"] = RUNTIME
     if size := profile["container_toolkit_default_shm_size"]:
-        same = _bytes(now.get("default-shm-size")) == _bytes(size)
+        same = size_in_bytes(now.get("default-shm-size")) == size_in_bytes(size)
         values["default-shm-size"] = now["default-shm-size"] if same else str(size)
     limits, why = _limits(facts, profile)
     if limits:
@@ -154,7 +154,7 @@ def _most(facts: Facts, name: str) -> int | None:
     return limits.services.get("dockerd", limits.session).get(name, (None, None))[1]
 
 
-def _bytes(value: Any) -> int | None:
+def size_in_bytes(value: Any) -> int | None:
     """A size as docker reads it: 1024 bytes a K. None for what is no size."""
     found = _SIZE.fullmatch(str(value).strip()) if value is not None else None
     return int(float(found[1]) * _UNITS[found[2].lower()]) if found else None

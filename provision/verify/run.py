@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .subject import Subject
 
-FILES = ("test_ssh.py", "test_gpu.py")
+FILES = ("test_ssh.py", "test_gpu.py", "test_containers.py")
 DISRUPTIVE = ("test_reboot.py",)
 POLL_SECONDS = 0.2
 # Longer than any single check gives its own commands, so that this ends only what hangs.
