@@ -113,7 +113,7 @@ def test_docker_is_adopted_and_containers_see_the_gpus(
         "--gpus all` sees every GPU",
         "those of the profile",
     ):
-        assert re.search(rf"pass\w*\s.*{re.escape(check)}", shown), shown
+        assert re.search(rf"proven\s.*{re.escape(check)}", shown), shown
 
 
 def state_in(folder: Path) -> dict[str, str]:
