@@ -182,7 +182,7 @@ def unknown(why: Unknown | str, *, expected: str = "", advice: str = "") -> Verd
 
 
 def not_ours(verdict: Verdict) -> Verdict:
-    """The same verdict; what is wrong or unknown is of somebody else's making, and no role of ours mends it."""
+    """The same verdict; what is wrong or unknown is of somebody else's making, and no role mends it."""
     fine = verdict.status in (Status.PASS, Status.SKIP)
     return verdict if fine else replace(verdict, mendable=False)
 
