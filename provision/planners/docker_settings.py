@@ -59,8 +59,6 @@ def settings(facts: Facts, profile: Profile) -> Settings:
         return Settings(refused=f"docker's command line is not known: {flags.reason}")
     now = {} if isinstance(there, Absent) else there
     given = {} if isinstance(flags, Absent) else flags
-    if wrong := _wrong_kind(now):
-        return Settings(refused=wrong)
     if both := sorted((set(now) & set(given)) - TWICE_ALLOWED):
         return Settings(
             refused=f"{', '.join(both)} stands in {DAEMON_JSON} and on docker's command line; docker starts "
@@ -93,15 +91,6 @@ def _merge(
     ]
     steps += [f"take {'.'.join(path)} out of {DAEMON_JSON}" for path in remove]
     return Settings(values, remove, _listing(mine), tuple(steps), tuple(why))
-
-
-def _wrong_kind(now: Mapping[str, Any]) -> str | None:
-    for key in ENTRIES:
-        if key in now and not isinstance(now[key], dict):
-            return (
-                f"{key} in {DAEMON_JSON} is no object, and docker does not start with that; mend it by hand"
-            )
-    return None
 
 
 def _wanted(facts: Facts, profile: Profile, now: Mapping[str, Any]) -> tuple[dict[str, Any], list[Why]]:

@@ -166,7 +166,7 @@ def test_docker_is_adopted_and_otherwise_installed_only_where_that_is_asked_for(
         ({DAEMON: {"not_asked": "it is a directory"}}, "a directory"),
         ({DAEMON: {"denied": True}}, "no right to read it"),
         ({DAEMON: text('{"hosts": ["fd://"]}')}, "hosts stands in /etc/docker/daemon.json and on docker's command line"),
-        ({DAEMON: text('{"runtimes": []}')}, "runtimes in /etc/docker/daemon.json is no object"),
+        ({DAEMON: text('{"runtimes": []}')}, "runtimes is no object"),
         ({"docker.unit": said("# /x\nExecStart=/usr/sbin/dockerd --default-ulimit memlock=-1\n"), DAEMON: text("{}")}, "command line sets default-ulimits to 'memlock=-1'"),
         ({"file:/etc/apt/sources.list.d/nvidia-docker.list": text("deb https://nvidia.github.io/nvidia-docker/debian11/amd64 /\ndeb https://other.example/ x main\n")}, "line 2, which is left to you"),
     ],
