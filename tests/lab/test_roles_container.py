@@ -240,7 +240,7 @@ def test_containers_are_not_ended_unless_that_is_allowed(machine: Controller) ->
     put(machine, b"{}")
     image = "mkdir -p /srv/i/usr/bin /srv/i/usr/lib64 && ln -sfn usr/bin /srv/i/bin && cp /bin/sleep /srv/i/usr/bin && for f in $(ldd /bin/sleep | grep -o '/[^ ]*'); do mkdir -p /srv/i$(dirname $f) && cp -L $f /srv/i$f; done && tar -C /srv/i -c . | docker import - sleeper >/dev/null"
     machine.shell(
-        f"systemctl restart docker && {image} && docker run -d --rm --network none --name s sleeper sleep 600"
+        f"systemctl restart docker && {image} && docker run -d --rm --network none --name sleeper sleeper sleep 600"
     )
     told = machine.run(settings())
     assert "1 containers run" in told["msg"]
