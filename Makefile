@@ -14,7 +14,7 @@ setup:
 ## make demo      start a lab host, take it from bare to proven, show the report
 demo: setup
 	$(BIN)/gpu-provision lab ssh demo -- true 2>/dev/null || $(BIN)/gpu-provision lab up demo
-	$(BIN)/gpu-provision bootstrap demo --profile research --yes
+	$(BIN)/gpu-provision bootstrap demo --profile research --set nvidia_driver_source=debian --yes
 
 ## make test      every check: lint, unit, lab and molecule (lab hosts, as root)
 test: setup lint unit lab molecule

@@ -72,11 +72,13 @@ def holds():
 
 
 def missing(wanted, known):
-    """Of `NAME` and `NAME=VERSION` those that are not installed so."""
+    """Of `NAME`, `NAME=VERSION` and `NAME-` those that are not installed so, or not gone."""
     return [want for want in wanted if not satisfied(want, known)]
 
 
 def satisfied(want, known):
+    if want.endswith("-"):
+        return not present(known.get(want[:-1]))
     name, _, version = want.partition("=")
     package = known.get(name)
     return installed(package) and (not version or package["version"] == version)

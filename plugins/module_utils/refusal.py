@@ -9,6 +9,11 @@ import re
 # Packages that put another kernel below /boot. Headers do not.
 _KERNEL = re.compile(r"^(linux-image-|linux-modules-(?!nvidia)|proxmox-kernel-|pve-kernel-|linux-kernel-)")
 _DRIVER = re.compile(r"^(nvidia-|libnvidia-|libcuda1$|firmware-nvidia-|cuda-drivers|linux-modules-nvidia)")
+# Packages that bring the driver's kernel module, of any source.
+_MODULES = re.compile(
+    r"^(nvidia-(?:open-)?kernel-(?:open-)?dkms|nvidia-(?:tesla|legacy)-\w*-?(?:open-)?kernel-dkms|nvidia-dkms(?:-.*)?"
+    r"|linux-modules-nvidia-.*)$"
+)
 _VERSION = re.compile(r"^(?:\d+:)?(\d{3,4})\.\d+(?:\.\d+)?(?=$|[-+~])")
 
 
@@ -24,6 +29,10 @@ def refusal(steps, held, asked):
     removed = [step for step in steps if step["do"] == "Remv" and step["name"] not in asked["absent"]]
     if removed:
         return "it would remove %s, which nobody named" % _listed(removed)
+    gone = [step for step in steps if step["do"] == "Remv" and _MODULES.match(step["name"])]
+    staying = {want.partition("=")[0] for want in asked["packages"]} - {step["name"] for step in gone}
+    if gone and not any(_MODULES.match(name) for name in staying):
+        return "the driver's module would go without a replacement (%s)" % _listed(gone)
     ours = set(asked["holds"]) | set(asked["absent"])
     foreign = [step for step in steps if step["name"] in held and step["name"] not in ours]
     if foreign:

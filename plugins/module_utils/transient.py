@@ -18,6 +18,7 @@ UNIT = "gpu-provision-packages"
 STATE = "/var/lib/gpu-provision/packages"
 _KEPT = 5
 _POLL = 0.5  # seconds
+_SETTLING = 30  # seconds
 
 # TERM is ignored, and with it by all that the script starts: a shutdown waits for dpkg to end
 # (TimeoutStopSec) rather than cutting it in half.
@@ -77,7 +78,6 @@ def run(script, timeout):
             "--unit=" + UNIT,
             "--description=Package transaction of gpu-provision",
             "--collect",
-            "--no-block",
             "--quiet",
             "--property=WorkingDirectory=" + folder,
             "--property=KillMode=process",
@@ -104,12 +104,21 @@ def wait(timeout, folder=None):
     """Wait for the transaction that runs now and read its result."""
     folder = folder or running() or ""
     end = time.monotonic() + timeout
-    while running() is not None:
+    while running() is not None or _unsettled(folder):
         if time.monotonic() > end:
             raise StillRunning(folder)
         time.sleep(_POLL)
     rc = _read(os.path.join(folder, "rc")).strip()
     return Ended(int(rc) if rc.isdigit() else None, _read(os.path.join(folder, "log")), folder)
+
+
+def _unsettled(folder):
+    """Whether what was started just now has no result yet: a busy systemd may not show it at once."""
+    try:
+        age = time.time() - os.stat(os.path.join(folder, "script")).st_mtime
+    except OSError:
+        return False
+    return age < _SETTLING and not os.path.exists(os.path.join(folder, "rc"))
 
 
 def _new_folder():

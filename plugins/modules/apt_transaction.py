@@ -16,7 +16,8 @@ description:
   - Installs packages on Debian and its kin as one transaction in a transient systemd unit. The unit goes on
     when the connection or the controller is lost; a later run finds it, waits for it and reads its result.
   - Before that the transaction is simulated, and refused where it would change the kernel, remove packages
-    that were not named, bring another branch of the driver, or change a package that somebody else holds.
+    that were not named, bring another branch of the driver, take its modules away without a replacement, or
+    change a package that somebody else holds.
   - Waits for apt's locks up to a limit and names the holder; looks at the free space before it fetches.
   - Afterwards builds the NVIDIA module by DKMS for each named kernel that lacks it, rebuilds an initramfs
     that is older than a named file, and holds the named packages.
@@ -27,13 +28,22 @@ options:
     type: list
     elements: str
     default: []
+  first:
+    description:
+      - Packages that go in before O(packages), in a transaction of their own, such as one that pins. V(NAME-)
+        is removed in it.
+    type: list
+    elements: str
+    default: []
   absent:
     description: Packages that may be removed for this, and are if they are installed.
     type: list
     elements: str
     default: []
   holds:
-    description: Packages to be held once they are installed. A hold of theirs does not stop this module.
+    description:
+      - Packages to be held once they are installed. A hold of theirs does not stop this module.
+      - What this module held and is no longer named is let go of; a hold of somebody else's stays.
     type: list
     elements: str
     default: []
@@ -154,6 +164,8 @@ log:
   type: str
 """
 
+import json
+import os
 import re
 import time
 
@@ -168,6 +180,7 @@ from ansible_collections.gpu_provision.host.plugins.module_utils import (
 )
 from ansible_collections.gpu_provision.host.plugins.module_utils.refusal import refusal
 
+HOLDS = os.path.join(transient.STATE, "holds.json")  # what this module holds, as opposed to the administrator
 LISTS_OLD_AFTER = 3600  # seconds; older lists may name packages that the archive has replaced since
 
 
@@ -180,6 +193,7 @@ class Transaction:
         self.result = {"changed": False, "steps": [], "builds": [], "initramfs": [], "repaired": [],
                        "resumed": False, "waited": 0.0}  # fmt: skip
         self.known = apt.packages()
+        self.held = apt.holds()
         self.refreshed = False
         self.raced = False
 
@@ -191,7 +205,9 @@ class Transaction:
         if self.asked["refresh"] and not self.module.check_mode:
             self.unlocked()
             self.refresh()
-        self.packages()
+        self.repair()
+        self.install(self.asked["first"], [])
+        self.install(self.asked["packages"], self.asked["absent"])
         self.builds()
         self.initramfs()
         self.hold()
@@ -207,14 +223,13 @@ class Transaction:
             self.module.warn("The transaction of an earlier run failed: %s" % apt.complaint(ended.log))
         self.known = apt.packages()
 
-    def arguments(self):
+    def arguments(self, wanted, absent):
         """What apt-get install is to be given; empty where everything is as asked."""
-        removals = [name + "-" for name in self.asked["absent"] if apt.present(self.known.get(name))]
-        return apt.missing(self.asked["packages"], self.known) + removals
+        removals = [name + "-" for name in absent if apt.present(self.known.get(name))]
+        return apt.missing(wanted, self.known) + removals
 
-    def packages(self):
-        self.repair()
-        arguments = self.arguments()
+    def install(self, wanted, absent):
+        arguments = self.arguments(wanted, absent)
         if not arguments:
             return
         if not self.module.check_mode:
@@ -223,13 +238,15 @@ class Transaction:
         steps = self.simulated(arguments)
         if not self.module.check_mode:
             self.room(arguments)
-            self.transact(arguments)
+            self.transact(arguments, wanted)
+        steps = self.result["steps"] + steps
         self.result.update(changed=True, steps=steps, diff=_diff(steps))
 
     def repair(self):
         """Finish what an interrupted transaction of ours left; apt does nothing at all before that."""
         half = apt.half_done(self.known)
-        if not half or not (self.arguments() or self.ours(half)):
+        lacking = self.arguments(self.asked["first"] + self.asked["packages"], self.asked["absent"])
+        if not half or not (lacking or self.ours(half)):
             return
         if not self.ours(half):
             self.fail(
@@ -247,7 +264,7 @@ class Transaction:
             self.fail(self.story(ended, "Finishing an interrupted package transaction"))
 
     def ours(self, names):
-        mine = {want.partition("=")[0] for want in self.asked["packages"]}
+        mine = {want.partition("=")[0].rstrip("-") for want in self.asked["first"] + self.asked["packages"]}
         mine.update(self.asked["holds"], self.asked["absent"])
         return all(name in mine or dkms.is_driver_package(name) for name in names)
 
@@ -287,7 +304,7 @@ class Transaction:
         if trouble:
             why = _about_headers(trouble)
             self.fail("apt cannot install the set; nothing was changed:\n%s%s" % (trouble, why))
-        says = refusal(steps, apt.holds(), self.asked)
+        says = refusal(steps, self.held, self.asked)
         if says:
             self.fail("The transaction was simulated and refused, nothing was changed: %s" % says)
         return steps
@@ -300,7 +317,7 @@ class Transaction:
         if short:
             self.fail("Not enough room on the disk; nothing was changed: %s" % "; ".join(short))
 
-    def transact(self, arguments):
+    def transact(self, arguments, wanted):
         script = apt.install_script(arguments, self.asked["lock_timeout"])
 
         def start():
@@ -309,12 +326,12 @@ class Transaction:
             return transient.run(script, self.asked["timeout"])
 
         ended = self.ended(start)
-        if ended.rc == 0 and not apt.missing(self.asked["packages"], apt.packages()):
+        if ended.rc == 0 and not apt.missing(wanted, apt.packages()):
             self.known = apt.packages()
             return
         if ended.rc not in (0, None) and "404 " in ended.log and not self.refreshed:
             self.refresh(force=True)
-            self.transact(arguments)
+            self.transact(arguments, wanted)
             return
         self.known = apt.packages()
         self.result["changed"] = True
@@ -391,17 +408,39 @@ class Transaction:
             self.fail(self.story(ended, "Rebuilding the initramfs"))
 
     def hold(self):
-        held = apt.holds()
+        """Hold the set, and let go of what an earlier set of ours held; a hold of somebody else's stays."""
+        now, ours = apt.holds(), _own_holds()
         wanted = [name for name in self.asked["holds"] if apt.installed(self.known.get(name))]
-        free = sorted(name for name in wanted if name not in held)
-        if not free:
-            return
-        self.result["changed"] = True
-        if self.module.check_mode:
-            return
-        rc, said = apt.ask(["apt-mark", "hold", *free])
+        free = sorted(name for name in wanted if name not in now)
+        stale = sorted(name for name in ours if name in now and name not in self.asked["holds"])
+        kept = sorted({name for name in ours if name in wanted} | (set(free) - self.held))
+        if self.asked["holds"] and (free or stale or kept != ours):
+            self.result["changed"] = True
+            if not self.module.check_mode:
+                self.mark("hold", free)
+                self.mark("unhold", stale)
+                _keep_own_holds(kept)
+
+    def mark(self, what, names):
+        rc, said = apt.ask(["apt-mark", what, *names]) if names else (0, "")
         if rc != 0:
-            self.fail("apt-mark hold %s: %s" % (" ".join(free), said.strip()))
+            self.fail("apt-mark %s %s: %s" % (what, " ".join(names), said.strip()))
+
+
+def _own_holds():
+    """Names of the packages that this module holds, in order; none where it never held any."""
+    try:
+        with open(HOLDS, encoding="utf-8") as file:
+            return sorted(json.load(file)["holds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _keep_own_holds(names):
+    os.makedirs(transient.STATE, mode=0o700, exist_ok=True)
+    with open(HOLDS + ".new", "w", encoding="utf-8") as file:
+        json.dump({"holds": names}, file)
+    os.rename(HOLDS + ".new", HOLDS)
 
 
 def _lists_lack(trouble):
@@ -431,6 +470,7 @@ def main():
     module = AnsibleModule(
         argument_spec={
             "packages": {"type": "list", "elements": "str", "default": []},
+            "first": {"type": "list", "elements": "str", "default": []},
             "absent": {"type": "list", "elements": "str", "default": []},
             "holds": {"type": "list", "elements": "str", "default": []},
             "branch": {"type": "int"},

@@ -127,12 +127,13 @@ def offers_of(facts: Facts, family: str) -> Offers | None:
 def _versions(offer: AptOffer, family: str) -> list[Offer]:
     found = []
     for version in offer.versions:
-        for source in sorted({_source(o, family) for o in offer.archives(version)}):
+        for source in sorted({source_of(o, family) for o in offer.archives(version)}):
             found.append(Offer(version, source, candidate=version == offer.candidate))
     return found
 
 
-def _source(origin: Origin, family: str) -> str:
+def source_of(origin: Origin, family: str) -> str:
+    """NVIDIA's repository by its address, or the archive of the distribution's family."""
     return "nvidia" if any(mark in origin.uri for mark in _NVIDIA) else family
 
 
@@ -154,7 +155,7 @@ def _installed_source(facts: Facts, family: str) -> str | None:
         if offer is None:
             continue
         for versions in ((package.version,), offer.versions):
-            sources = {_source(o, family) for version in versions for o in offer.archives(version)}
+            sources = {source_of(o, family) for version in versions for o in offer.archives(version)}
             if len(sources) == 1:
                 return sources.pop()
     if any(name.startswith(_OF_NVIDIA) for name in packages.installed):

@@ -64,7 +64,8 @@ class Offers:
 
         A release counts where every lockstep package has its upstream version. Versions newer than what apt
         would take by itself (backports, proposed) are left alone; older ones count, since a distribution may
-        mend one flavour of the modules before the other.
+        mend one flavour of the modules before the other. NVIDIA's repository keeps all of its branches
+        side by side, and what apt would take of them is what a pin or a hold leaves.
         """
         table = {name: self.of(name, source) for name in lockstep}
         if not all(table.values()) or not all(self.of(name, source) for name in beside):
@@ -72,7 +73,8 @@ class Offers:
         common = set.intersection(*({_upstream(o.version) for o in offers} for offers in table.values()))
         found = []
         for version in sorted((v for v in common if number(v).major == branch), key=number):
-            chosen = {name: _best(offers, version) for name, offers in table.items()}
+            limit = source != "nvidia"
+            chosen = {name: _best(offers, version, limit=limit) for name, offers in table.items()}
             if all(chosen.values()):
                 loose = {name: _newest(self.of(name, source)) for name in beside}
                 found.append(Release(version, {**{n: v for n, v in chosen.items() if v}, **loose}))
@@ -114,14 +116,14 @@ def _upstream(version: str) -> str:
     return driver_version(upstream(version)) or "0"
 
 
-def _best(offers: Sequence[Offer], version: str) -> str | None:
-    """The package version of an upstream release: the candidate, or the newest one that is older than it."""
+def _best(offers: Sequence[Offer], version: str, *, limit: bool) -> str | None:
+    """The package version of a release: the candidate, or the newest one; with `limit` one older than it."""
     same = [o for o in offers if _upstream(o.version) == version]
     for offer in same:
         if offer.candidate:
             return offer.version
     ranked = _newer_first(o.version for o in offers)
-    candidates = [ranked.index(o.version) for o in offers if o.candidate]
+    candidates = [ranked.index(o.version) for o in offers if o.candidate and limit]
     older = [v for v in ranked[min(candidates, default=0) :] if any(v == o.version for o in same)]
     return older[0] if older else None
 

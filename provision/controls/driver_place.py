@@ -8,6 +8,7 @@ from ..facts.known import Unknown
 from ..facts.versions import driver_tuple
 from ..planners import driver_place
 from ..planners import nvidia_driver as planner
+from ..planners.driver_origin import strangers
 from . import driver_set
 from .driver import ROLE, SHOWN, driver_of, installed_version, other_kernel, packages_of
 from .gpu import cards
@@ -44,14 +45,14 @@ def single_origin(host: Judged) -> Verdict:
     driver = driver_of(host)
     if isinstance(driver, Verdict):
         return driver
-    others = driver_place.strangers(packages, driver.branch) if driver.source == "debian" else ()
+    others = [f"{p.name} {p.version}" for p in strangers(host.facts, packages, driver)]
     if others:
         more = f" and {len(others) - 1} more" if len(others) > 1 else ""
         return failed(
-            "packages of Debian's archive",
+            f"packages of {driver.source} alone",
             f"{others[0]}{more} of another source",
-            advice="Keep one source: purge the other's packages, jobs drained first.",
-            evidence=others[:SHOWN],
+            advice="Keep one source: name it (nvidia_driver_source), and what is of the other is replaced.",
+            evidence=tuple(others[:SHOWN]),
         )
     return (
         passed("one source")

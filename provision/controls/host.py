@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..facts.known import Absent, Unknown
-from ..planners import apt_sources
+from ..planners import driver_rpm, driver_sources
 from .gpu import cards
 from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
+
+if TYPE_CHECKING:
+    from ..planners.wanted import File
 
 _REBOOT = ("/run/reboot-required", "/var/run/reboot-required")
 _SHOWN = 8
@@ -13,7 +18,7 @@ _SHOWN = 8
 
 @control(
     "host.apt-sources",
-    "apt's sources have the parts of the archive that the driver comes from",
+    "apt has the sources, keys and pins that the driver comes by",
     role="nvidia_driver",
 )
 def sources(host: Judged) -> Verdict:
@@ -22,25 +27,36 @@ def sources(host: Judged) -> Verdict:
         return ours
     if isinstance(stack, Unknown):
         return unknown(stack)
-    if stack.driver is None or stack.driver.source != "debian":
-        return skipped("the driver does not come from Debian's archive")
-    now = host.facts.file(apt_sources.PATH)
-    for fact in (host.facts.apt_sources, host.facts.os, now):
+    if stack.driver is None or driver_rpm.serves(stack.driver):
+        return skipped("no driver comes by apt")
+    for fact in (host.facts.apt_sources, host.facts.os):
         if isinstance(fact, Unknown):
             return unknown(fact)
-    archive = apt_sources.archive(host.facts)
-    expected = " ".join(apt_sources.COMPONENTS)
-    if archive.refused:
-        return failed(expected, archive.refused)
-    if (None if isinstance(now, Absent) else now) == archive.text:
-        return passed(
-            "the host's own sources have them" if archive.text is None else f"{apt_sources.PATH} adds them"
-        )
-    if archive.text is None:
-        return failed(expected, f"{apt_sources.PATH} is there and no longer needed")
-    return failed(
-        expected, "parts of the archive are missing", evidence=tuple(archive.text.splitlines()[1:_SHOWN])
-    )
+    given = driver_sources.supply(host.facts, host.profile, stack.driver)
+    expected = f"the archive of {stack.driver.source}'s driver, and nothing that moves it"
+    if given.refused:
+        return failed(expected, given.refused)
+    wrong = []
+    for file in given.files:
+        now = host.facts.file(file.path)
+        if isinstance(now, Unknown):
+            return unknown(now)
+        if (None if isinstance(now, Absent) else now) != file.text:
+            wrong.append(f"{file.path} is {_state(file, now)}")
+    for key in given.keys:
+        now = host.facts.file(key.path)
+        if isinstance(now, Unknown):
+            return unknown(now)
+        wrong += [f"{key.path} is not there"] if isinstance(now, Absent) else []
+    if wrong:
+        return failed(expected, wrong[0], evidence=tuple(wrong[:_SHOWN]))
+    return passed(f"{len(given.files) + len(given.keys)} files as wanted", expected=expected)
+
+
+def _state(file: File, now: str | Absent) -> str:
+    if isinstance(now, Absent):
+        return "not there"
+    return "there and no longer needed" if file.text is None else "not as wanted"
 
 
 @control(

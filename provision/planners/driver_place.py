@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..facts.kernels import LoadedDriver, ModInfo
 from ..facts.known import Unknown
-from ..facts.versions import branch, upstream
 from ..yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from ..facts import Facts
-    from ..facts.packages import Packages
 
 _DATA = Path(__file__).parent.parent / "catalog" / "data" / "driver_names.yml"
 
@@ -38,32 +36,30 @@ def build_space() -> int:
     return int(_data()["build_bytes"])
 
 
-def foreign(facts: Facts, wanted_branch: int) -> str | None:
-    """Why a driver of another making is in the way, and the way out; None where there is none."""
-    packages = facts.packages
-    if isinstance(packages, Unknown):
-        return None
-    others = strangers(packages, wanted_branch)
-    if others:
+def foreign(facts: Facts) -> str | None:
+    """Why a driver that no package brought is in the way, and the way out; None where there is none."""
+    if virtual := vgpu(facts):
         return (
-            f"a driver of another source is installed ({', '.join(others[:6])}); two sources on one host "
-            "replace each other's files. Remove it first (`apt-get purge`), or keep it and leave the role out"
+            f"{virtual}: a guest driver of a virtual GPU, which has to match its hypervisor and its licence. "
+            "It is left alone; keep it and leave the role out"
         )
-    left = runfile(facts)
-    if left:
+    if left := runfile(facts):
         return f"{left}. Run `nvidia-uninstall` (or the .run file with --uninstall), then this again"
     return None
 
 
-def strangers(packages: Packages, wanted_branch: int) -> tuple[str, ...]:
-    """Installed driver packages that are not Debian's: by name, or by a branch newer than Debian's own."""
-    found = [name for name in packages.installed if named(name, "not_debians")]
-    for name in names("same_name"):
-        package = packages.get(name)
-        number = branch(upstream(package.version)) if package else None
-        if package and number is not None and number > wanted_branch:
-            found.append(f"{name} {package.version}")
-    return tuple(sorted(found))
+def vgpu(facts: Facts) -> str | None:
+    """What shows that this host's driver is a vGPU guest driver, in words."""
+    packages, files = facts.packages, facts.driver_files
+    if not isinstance(packages, Unknown):
+        found = [name for name in packages.installed if named(name, "vgpus")]
+        if found:
+            return f"{found[0]} is installed"
+    if not isinstance(files, Unknown):
+        there = [f.path for f in files if f.path in names("vgpu_files")]
+        if there:
+            return f"{there[0]} is there"
+    return None
 
 
 def runfile(facts: Facts) -> str | None:
@@ -84,8 +80,10 @@ def runfile(facts: Facts) -> str | None:
     return None
 
 
-def secure_boot_refusal(facts: Facts) -> str | None:
+def secure_boot_refusal(facts: Facts, *, signed: bool = False) -> str | None:
     """Why a module built here would not load; None where it would, or where that is not known.
+
+    `signed` is True where the modules come built and signed by the distribution.
 
     With Secure Boot on, the kernel takes modules only from keys that the firmware or the machine
     owner's list has. A module that is loaded already, or a key that is enrolled, settles it.
@@ -93,7 +91,7 @@ def secure_boot_refusal(facts: Facts) -> str | None:
     state = facts.secure_boot
     if isinstance(state, Unknown) or not state.enabled:
         return None
-    if isinstance(facts.loaded_driver, LoadedDriver) or facts.dkms_key_enrolled is True:
+    if signed or isinstance(facts.loaded_driver, LoadedDriver) or facts.dkms_key_enrolled is True:
         return None
     return (
         "Secure Boot is on, and the kernel would refuse the module that DKMS builds here. Choose: enrol its "

@@ -1,22 +1,26 @@
 """Role nvidia_driver: the packages of the stack's driver, a module for each kernel, held as one set.
 
-This version installs from Debian's own archive. From any other source it refuses and says so; it
-also refuses where a driver of another making is on the host, where the module would not load, and
-where there is no card to drive.
+From NVIDIA's repository or the distribution's own archive. What is there already is adopted where it is of
+the chosen source. It refuses where the host has two sources and none was named, where a driver came without
+packages, where the module would not load, and where there is no card to drive.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.cards_out import lost
 from ..facts.known import Unknown
-from ..facts.versions import driver_tuple, same_driver, upstream
-from . import apt_sources
-from .driver_place import build_space, foreign, named, secure_boot_refusal
+from ..facts.versions import same_driver
+from . import driver_rpm
+from .driver_modules import modules
+from .driver_origin import strangers
+from .driver_place import build_space, foreign, secure_boot_refusal
 from .driver_place import names as names_of
+from .driver_refusal import downgrade, no_card, off_the_bus, two_sources
+from .driver_set import driver_set, headers
+from .driver_sources import supply
 from .wanted import File, Wanted, Why
 
 if TYPE_CHECKING:
@@ -33,27 +37,27 @@ MODPROBE_TEXT = """\
 blacklist nouveau
 blacklist nova_core
 """
-# A kernel's meta package by flavour: linux-image-amd64, linux-image-cloud-arm64.
-_META = re.compile(r"linux-image-((?:cloud-|rt-)?(?:amd64|arm64))")
-_OF_DRIVER = re.compile(r"nvidia|^libcuda1$|^libnvcuvid1$|^libnvoptix1$")
 
 
 @dataclass(frozen=True)
 class DriverWanted(Wanted):
-    """`kernels` need a module; `absent` are packages of the other flavour, in the way.
+    """`kernels` need a module; `absent` are packages of the other flavour or source, in the way.
 
-    `independent` are packages of the driver's whose version is their own. `exact` is True where the
-    archive's offer is known and each package named with its version. `build_space` is in bytes a kernel.
-    `load` is True where the module can be loaded without a reboot.
+    `first` go in before the rest, in a transaction of their own; `NAME-` goes out with them. `independent`
+    are packages of the driver's whose version is their own. `exact` is True where the archive's offer is
+    known and each package named with its version. `build_space` is in bytes a kernel. `load` is True where
+    the module can be loaded without a reboot. `dnf` is what a host with dnf does instead of apt.
     """
 
     branch: int | None = None
     kernels: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     independent: tuple[str, ...] = ()
     exact: bool = False
     build_space: int = 0
     load: bool = False
+    dnf: driver_rpm.Dnf | None = None
 
 
 def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWanted:
@@ -61,39 +65,46 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
     driver = _driver(stack)
     if isinstance(driver, str):
         return DriverWanted(refused=driver)
-    archive = apt_sources.archive(facts)
+    assert not isinstance(stack, Unknown)
     packages = facts.packages
     if isinstance(packages, Unknown):
         return DriverWanted(refused=f"the installed packages are not known: {packages.reason}")
-    refused = (
-        _no_card(facts)
-        or foreign(facts, driver.branch)
-        or _downgrade(packages, driver, profile)
-        or archive.refused
-        or secure_boot_refusal(facts)
-    )
-    kernels = _kernels(facts)
+    kernels, load = _kernels(facts), _can_load(facts)
+    refused = no_card(facts) or foreign(facts) or downgrade(packages, driver, profile)
     if refused or isinstance(kernels, str):
         return DriverWanted(refused=refused or str(kernels))
-    names = driver.packages
-    absent, load = _other_flavour(packages, names), _can_load(facts)
+    if driver_rpm.serves(driver):
+        return _by_dnf(facts, profile, stack, packages, kernels)
+    others = strangers(facts, packages, driver)
+    given, built = supply(facts, profile, driver), modules(facts, driver, kernels)
+    refused = (
+        two_sources(facts, packages, profile, driver, others)
+        or given.refused
+        or secure_boot_refusal(facts, signed=built.signed)
+    )
+    if refused:
+        return DriverWanted(refused=refused)
+    chosen = driver_set(facts, packages, stack, built.packages, others)
+    pins = _other_pins(packages, given.first)
     whole = DriverWanted(
-        files=(File(apt_sources.PATH, archive.text), File(MODPROBE, MODPROBE_TEXT)),
-        packages=(*_headers(facts, packages, kernels), *exact(driver)),
-        holds=_holds(packages, driver, names),
-        steps=_steps(facts, driver, absent, load),
+        files=(*given.files, File(MODPROBE, MODPROBE_TEXT)),
+        keys=given.keys,
+        packages=(*given.first, *headers(facts, packages, kernels), *chosen.packages),
+        holds=(*given.first, *chosen.holds),
+        steps=(*given.steps, *_steps(facts, driver, (*pins, *chosen.absent), load)),
         why=_why(stack),
         branch=driver.branch,
         kernels=kernels,
-        absent=absent,
+        first=(*given.first, *(f"{name}-" for name in pins)),
+        absent=(*pins, *chosen.absent),
         independent=names_of("independent"),
-        exact=all("=" in package for package in exact(driver)),
+        exact=chosen.exact,
         build_space=build_space(),
         load=load,
     )
     gone = lost(facts)
     if gone and _moves(whole, packages):
-        return DriverWanted(refused=_off_the_bus(gone))
+        return DriverWanted(refused=off_the_bus(gone))
     return whole
 
 
@@ -105,11 +116,26 @@ def _moves(whole: DriverWanted, packages: Packages) -> bool:
     return missing or bool(whole.absent) or whole.load
 
 
-def _off_the_bus(gone: tuple[str, ...]) -> str:
-    return (
-        f"a GPU of this host is off the bus ({'; '.join(gone[:4])}): with another driver nobody could tell "
-        "its fault from the driver's. Reboot; if it comes back lost, look at power, cooling and seating, "
-        "then change the driver"
+def _by_dnf(
+    facts: Facts, profile: Profile, stack: Stack, packages: Packages, kernels: tuple[str, ...]
+) -> DriverWanted:
+    """The same for RHEL and its kin, whose package manager is another."""
+    assert stack.driver is not None
+    given = driver_rpm.dnf(facts, profile, stack.driver, packages, kernels)
+    refused = given.refused or secure_boot_refusal(facts)
+    if refused:
+        return DriverWanted(refused=refused)
+    load = _can_load(facts)
+    return DriverWanted(
+        files=(*given.files, File(MODPROBE, MODPROBE_TEXT)),
+        packages=given.packages,
+        steps=(*given.steps, *_steps(facts, stack.driver, (), load)),
+        why=_why(stack),
+        branch=stack.driver.branch,
+        kernels=kernels,
+        build_space=build_space(),
+        load=load,
+        dnf=given,
     )
 
 
@@ -133,16 +159,6 @@ def _built(kernel: InstalledKernel, driver: Driver) -> bool:
     return driver.version is None or same_driver(kernel.nvidia_module, driver.version)
 
 
-def exact(driver: Driver) -> tuple[str, ...]:
-    """The packages as NAME=VERSION where the archive's offer is known.
-
-    Without versions apt would mix two releases where the security archive mends one flavour of the
-    modules before the other.
-    """
-    pinned = {pin.partition("=")[0]: pin for pin in driver.pin if "=" in pin and "*" not in pin}
-    return tuple(pinned.get(name, name) for name in driver.packages)
-
-
 def _driver(stack: Stack | Unknown) -> Driver | str:
     """The driver to install, or why there is none."""
     if isinstance(stack, Unknown):
@@ -150,42 +166,13 @@ def _driver(stack: Stack | Unknown) -> Driver | str:
     if not stack.satisfiable:
         said = "; ".join(f"{c.says} ({c.relax})" if c.relax else c.says for c in stack.conflicts)
         return f"no set of versions satisfies this host and profile: {said}"
-    if stack.driver is None:
-        return "the chosen set of versions has no driver"
-    if stack.driver.source != "debian":
-        return (
-            f"the driver would come from {stack.driver.source!r}, and this version installs from Debian's "
-            "archive only: set nvidia_driver_source: debian (a preset, or --set nvidia_driver_source=debian)"
-        )
-    return stack.driver
+    return stack.driver or "the chosen set of versions has no driver"
 
 
-def _no_card(facts: Facts) -> str | None:
-    gpus = facts.nvidia_gpus_on_bus
-    if isinstance(gpus, Unknown):
-        return f"the devices on the bus are not known: {gpus.reason}"
-    if not gpus:
-        return "there is no NVIDIA GPU on this host's bus"
-    if all(gpu.passed_through for gpu in gpus):
-        return f"all GPUs of this host are given to virtual machines ({gpus[0].driver}); they are left alone"
-    return None
-
-
-def _downgrade(packages: Packages, driver: Driver, profile: Profile) -> str | None:
-    """Going back to an older driver is done only where the profile names it."""
-    main = packages.get(driver.main)
-    if main is None or driver.version is None:
-        return None
-    now, then = driver_tuple(main.version), driver_tuple(driver.version)
-    if now is None or then is None or then >= now:
-        return None
-    named = (profile["nvidia_driver_version"], profile["nvidia_driver_branch"])
-    if any(named) or profile["nvidia_driver_modules"] != "auto":
-        return None
-    return (
-        f"driver {main.version} is installed and {driver.version} would be older; name it by "
-        "nvidia_driver_version or nvidia_driver_branch to go back"
-    )
+def _other_pins(packages: Packages, first: tuple[str, ...]) -> tuple[str, ...]:
+    """Pinning packages of other branches: only one can be installed."""
+    found = (name for name in packages.installed if name.startswith("nvidia-driver-pinning-"))
+    return tuple(sorted(name for name in found if first and name not in first))
 
 
 def _kernels(facts: Facts) -> tuple[str, ...] | str:
@@ -198,34 +185,6 @@ def _kernels(facts: Facts) -> tuple[str, ...] | str:
             "no kernel is installed here to build the module for; a container's driver belongs to its machine"
         )
     return found
-
-
-def _headers(facts: Facts, packages: Packages, kernels: tuple[str, ...]) -> tuple[str, ...]:
-    """Headers for each kernel that a package can bring, and the meta package for the kernels to come."""
-    assert not isinstance(facts.kernels, Unknown)
-    own = {kernel.release for kernel in facts.kernels if kernel.headers}
-    names = [f"linux-headers-{release}" for release in kernels]
-    wanted_ = [n for n in names if packages.get(n) is not None or n.removeprefix("linux-headers-") not in own]
-    metas = [found[1] for name in packages.installed if (found := _META.fullmatch(name))]
-    return (*wanted_, *(f"linux-headers-{flavour}" for flavour in sorted(metas)))
-
-
-def _holds(packages: Packages, driver: Driver, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The stack's packages and whatever else is at the driver's version: one set, or none of it moves."""
-    beside = {
-        name
-        for name, package in packages.installed.items()
-        if driver.version is not None
-        and upstream(package.version) == driver.version
-        and _OF_DRIVER.search(name)
-    }
-    return tuple(sorted({*names, *beside}))
-
-
-def _other_flavour(packages: Packages, names: tuple[str, ...]) -> tuple[str, ...]:
-    """Packages of the flavour that is not wanted, also those that a failed build left half-way."""
-    there = {*packages.installed, *(package.name for package in packages.half_configured)}
-    return tuple(name for name in sorted(there) if named(name, "flavours") and name not in names)
 
 
 def _can_load(facts: Facts) -> bool:
@@ -241,6 +200,5 @@ def is_rival(driver: str | None) -> bool:
     return (driver or "").lower().replace("_", "").replace("-", "") in ("nouveau", "novacore")
 
 
-def _why(stack: Stack | Unknown) -> tuple[Why, ...]:
-    assert not isinstance(stack, Unknown)
+def _why(stack: Stack) -> tuple[Why, ...]:
     return tuple(Why(r.about, r.says, r.source) for r in stack.reasons if r.about.startswith("driver"))

@@ -34,6 +34,15 @@ class Unit:
 
 
 @dataclass(frozen=True)
+class Key:
+    """A signing key that is fetched: from the first of `urls` that has one with one of the fingerprints."""
+
+    path: str
+    urls: tuple[str, ...]
+    fingerprints: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Why:
     """The reason for one value, with its source where a rule or number comes from somewhere."""
 
@@ -61,6 +70,7 @@ class Wanted:
     files: tuple[File, ...] = ()
     first_lines: tuple[FirstLine, ...] = ()
     units: tuple[Unit, ...] = ()
+    keys: tuple[Key, ...] = ()
     packages: tuple[str, ...] = ()
     holds: tuple[str, ...] = ()
     checks: tuple[Check, ...] = ()

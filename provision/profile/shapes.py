@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from .administrators import wrong as administrators
+from .repositories import public_key, repository
 
 
 def clocks(value: Any) -> str | None:
@@ -177,6 +178,8 @@ SHAPES: dict[str, Callable[[Any], str | None]] = {
     "gpu_settings_compute_mode": compute_mode,
     "nvidia_driver_version": version(r"\d+\.\d+(\.\d+)?"),
     "nccl_variables": nccl_variables,
+    "nvidia_driver_repository": repository,
+    "nvidia_driver_repository_key": public_key,
     "ssh_hardening_admins": administrators,
     "firewall_allow": firewall_allow,
     "firewall_ssh_from": sources,

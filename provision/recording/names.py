@@ -74,6 +74,10 @@ FILES: tuple[str, ...] = (
     # packages
     "/etc/apt/sources.list",
     "/etc/apt/sources.list.d/gpu-provision.sources",
+    "/etc/apt/sources.list.d/gpu-provision-nvidia.sources",
+    "/etc/apt/keyrings/gpu-provision-nvidia.asc",
+    "/etc/yum.repos.d/gpu-provision-nvidia.repo",
+    "/etc/pki/rpm-gpg/RPM-GPG-KEY-gpu-provision-nvidia",
     "/etc/apt/preferences",
     "/etc/apt/apt.conf",
     "/etc/apt/apt.conf.d/20auto-upgrades",
@@ -168,6 +172,7 @@ _CUDA = [
 POLICY: tuple[str, ...] = (
     *words("""
         nvidia-driver nvidia-driver-open nvidia-open nvidia-kernel-dkms nvidia-open-kernel-dkms
+        nvidia-kernel-open-dkms
         nvidia-dkms nvidia-dkms-open nvidia-kernel-source nvidia-open-kernel-source nvidia-kernel-support
         nvidia-kernel-common nvidia-driver-bin nvidia-driver-libs nvidia-driver-cuda nvidia-smi
         nvidia-persistenced nvidia-modprobe nvidia-settings nvidia-fabricmanager nvidia-fabric-manager

@@ -70,7 +70,8 @@ def test_nccl_refuses_a_foreign_interface_that_is_not_there(control: Controller)
 @pytest.mark.parametrize(
     ("role", "variables", "says"),
     [
-        ("nvidia_driver", {"nvidia_driver_source": "nvidia"}, "set nvidia_driver_source: debian"),
+        ("nvidia_driver", {"nvidia_driver_source": "nvidia", "nvidia_driver_repository": "http://127.0.0.1:9/cuda"},
+         "No key could be fetched; nothing was changed"),
         ("nvidia_driver", {"nvidia_driver_source": "debian", "nvidia_driver_branch": 470,
                            "nvidia_driver_modules": "open"}, "no set of versions satisfies"),
         ("gpu_settings", {}, "the role nvidia_driver brings it"),

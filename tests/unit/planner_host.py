@@ -11,6 +11,7 @@ from provision.catalog.stack import Driver, Stack
 from provision.facts import Facts
 from provision.facts.known import Unknown
 from provision.facts.smi_model import Clocks, Ecc, Gpu, Mig, Mode, Power, SmiReport
+from provision.planners import nvidia_repository
 from provision.profile.declared import declared
 from provision.profile.model import Profile
 from provision.recording.model import Recording
@@ -159,6 +160,9 @@ BASE: dict[str, Any] = {
     "file:/sys/module/nvidia/version": text(f"{RELEASE}\n"),
     "file:/etc/apt/sources.list": text(SOURCES),
     "file:/etc/apt/sources.list.d/gpu-provision.sources": MISSING,
+    f"file:{nvidia_repository.SOURCE}": MISSING,
+    f"file:{nvidia_repository.KEYRING}": MISSING,
+    f"file:{nvidia_repository.PIN}": MISSING,
     "file:/etc/modprobe.d/gpu-provision.conf": MISSING,
     "file:/etc/nccl.conf": MISSING,
     "file:/etc/systemd/system/gpu-provision-clocks.service": MISSING,

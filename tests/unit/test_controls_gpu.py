@@ -108,7 +108,7 @@ MODPROBE = f"file:{nvidia_driver.MODPROBE}"
 CASES: list[tuple[str, dict[str, Any], Status, str]] = [
     ("driver.installed", {"dpkg.list": dpkg(PLAIN), "kernels": said([kernel(module=None)])}, Status.FAIL, "not installed"),
     ("driver.installed", {"dpkg.list": dpkg({**CONVERGED, "libcuda1": "535.216.01-1"})}, Status.FAIL, "libcuda1"),
-    ("driver.installed", {"dpkg.list": dpkg({**CONVERGED, "cuda-drivers": "580.1-1"})}, Status.FAIL, "another source"),
+    ("driver.installed", {"dpkg.list": dpkg({**CONVERGED, "cuda-drivers": "580.65.06-1"})}, Status.FAIL, "would be older"),
     ("driver.installed", {"dpkg.list": dpkg({**CONVERGED, "nvidia-open-kernel-dkms": f"{RELEASE}-1"})}, Status.FAIL, "in the way"),
     ("driver.installed", {"kernels": said([kernel(), kernel("6.1.0-58-amd64", None, headers=False)])}, Status.FAIL, "linux-headers-6.1.0-58"),
     ("driver.loaded-matches-installed", NOT_LOADED, Status.FAIL, "no NVIDIA module"),
@@ -132,7 +132,7 @@ CASES: list[tuple[str, dict[str, Any], Status, str]] = [
     ("driver.secure-boot", {**NOT_LOADED, "secure-boot": said("SecureBoot enabled\n")}, Status.FAIL, "mokutil --import"),
     ("driver.runfile-leftovers", {"nvidia.files": said([{"path": "/usr/bin/nvidia-uninstall", "kind": "file", "package": None}])},
      Status.FAIL, "nvidia-uninstall"),
-    ("host.apt-sources", {"file:/etc/apt/sources.list": text("deb http://deb.example/debian bookworm main\n")}, Status.FAIL, "missing"),
+    ("host.apt-sources", {"file:/etc/apt/sources.list": text("deb http://deb.example/debian bookworm main\n")}, Status.FAIL, "gpu-provision.sources is not there"),
     ("host.packages-state", {"dpkg.list": said("ii \tbash\t5\tamd64\niF \tnvidia-kernel-dkms\t535\tamd64\n")}, Status.FAIL, "half-configured"),
     ("host.reboot-required", {"file:/run/reboot-required": text("*** System restart required ***\n")}, Status.WARN, "asks for a reboot"),
     ("host.reboot-required", {"virtualization": said("lxc\n")}, Status.SKIP, ""),

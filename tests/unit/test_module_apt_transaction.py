@@ -40,7 +40,7 @@ def step(name: str, old: str | None, new: str | None, do: str = "Inst", back: bo
     return {"do": do, "name": name, "old": old, "new": new, "back": back}
 
 
-ASKED: dict[str, Any] = {"packages": ["nvidia-smi=535.309.01-1"], "absent": ["nvidia-open-kernel-dkms"],
+ASKED: dict[str, Any] = {"packages": ["nvidia-smi=535.309.01-1", "nvidia-kernel-dkms"], "absent": ["nvidia-open-kernel-dkms"],
                          "holds": ["nvidia-smi"], "branch": 535, "independent": ["nvidia-modprobe"]}  # fmt: skip
 
 
@@ -55,6 +55,7 @@ ASKED: dict[str, Any] = {"packages": ["nvidia-smi=535.309.01-1"], "absent": ["nv
         ([step("linux-modules-6.8.0-60-generic", None, "6.8.0-60.63")], set(), "the kernel would change"),
         ([step("docker.io", "20.10", None, "Remv")], set(), "it would remove docker.io"),
         ([step("nvidia-open-kernel-dkms", "535.261.03-1", None, "Remv")], set(), None),
+        ([step("nvidia-kernel-dkms", "535.1.1-1", None, "Remv")], set(), "nvidia-kernel-dkms"),
         (
             [step("libcuda1", "535.1.1-1", "580.95.05-1")],
             set(),

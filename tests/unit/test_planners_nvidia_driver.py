@@ -117,9 +117,10 @@ def test_a_flavour_whose_build_failed_is_in_the_way_too() -> None:
         ({"kernels": said([])}, "no kernel is installed"),
         ({"kernels": {"timed_out": True}}, "kernels are not known"),
         ({"dpkg.list": {"denied": True}}, "packages are not known"),
-        ({"dpkg.list": dpkg({**PLAIN, "cuda-drivers-580": "580.95.05-1"})}, "cuda-drivers-580"),
-        ({"dpkg.list": dpkg({**PLAIN, "nvidia-headless-580-server": "580.95.05-0ubuntu1"})}, "another source"),
-        ({"dpkg.list": dpkg({**PLAIN, "libcuda1": "580.95.05-1"})}, "libcuda1 580.95.05-1"),
+        ({"dpkg.list": dpkg({**CONVERGED, "cuda-drivers": "580.95.05-1"})}, "580.95.05 is installed and 535.261.03 would be"),
+        ({"dpkg.list": dpkg({**CONVERGED, "libcuda1": "580.95.05-1"})}, "580.95.05 is installed and 535.261.03 would be"),
+        ({"dpkg.list": dpkg({**CONVERGED, "nvidia-linux-grid-580": "580.105.08"})}, "virtual GPU"),
+        ({"nvidia.files": said([{"path": "/etc/nvidia/gridd.conf", "kind": "file", "package": None}])}, "virtual GPU"),
         ({"nvidia.files": said([{"path": "/usr/bin/nvidia-uninstall", "kind": "file", "package": None}])}, "nvidia-uninstall"),
         ({"dpkg.list": dpkg(PLAIN)}, "that no package brought"),
         ({SOURCES: text("deb http://other.example/x stable main\n"), OURS: MISSING}, "no source of Debian"),
@@ -133,11 +134,20 @@ def test_cards_for_virtual_machines_are_left_alone_and_the_others_served() -> No
     assert plan(items={"pci": pci("vfio-pci", "nvidia")}).refused is None
 
 
-def test_a_stack_that_is_not_there_does_not_fit_or_comes_from_elsewhere_refuses() -> None:
+def test_a_stack_that_is_not_there_or_does_not_fit_refuses() -> None:
     conflict = Conflict(("--driver 470", "A100"), "A100 needs 450 or newer", "drop --driver", "a table")
-    assert "set nvidia_driver_source: debian" in str(plan(stack(source="nvidia")).refused)
     assert "A100 needs 450" in str(plan(Stack(False, conflicts=(conflict,))).refused)
     assert "no GPU was seen" in str(plan(Unknown("no GPU was seen")).refused)
+
+
+def test_two_sources_are_refused_until_one_is_named() -> None:
+    mixed = {"dpkg.list": dpkg({**CONVERGED, "cuda-drivers": f"{RELEASE}-1"})}
+    refused = str(plan(items=mixed, nvidia_driver_source="auto").refused)
+    assert "more than one source" in refused
+    assert f"nvidia: cuda-drivers {RELEASE}-1" in refused
+    planned = plan(items=mixed)
+    assert planned.refused is None
+    assert planned.absent == ("cuda-drivers",)
 
 
 def test_going_back_needs_a_name() -> None:
