@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..catalog.numbers import is_number, minor
 from ..facts.known import Absent, Unknown
-from . import cuda_libraries, cuda_toolkits
+from . import apt_sources, cuda_libraries, cuda_toolkits, nvidia_repository
 from .cuda_toolkits import AUTO
 from .driver_place import names
-from .wanted import File, Wanted, Why
+from .wanted import File, Key, Wanted, Why
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,6 +53,7 @@ class CudaWanted(Wanted):
     toolkits: tuple[str, ...] = ()
     libraries: dict[str, tuple[str, ...]] | None = None
     absent: tuple[str, ...] = ()
+    keys: tuple[Key, ...] = ()
     branch: int | None = None
     independent: tuple[str, ...] = ()
     exact: bool = True
@@ -114,19 +115,19 @@ def _chosen(
     brought = [(v, part) for v, part in chosen if found.get(v) is None]
     packages = [name for v, part in brought for name in cuda_toolkits.package(facts, v, part)]
     packages += [name for each in libraries.values() for name in each]
-    # Debian's parts of the archive come with Debian's driver, whose role runs first.
-    refused = (None if debian else _not_offered(facts, packages)) or cuda_libraries.rivals(
-        facts, packages, gone
-    )
+    place = _place(facts, profile, stack, debian) if packages else nvidia_repository.Repository()
+    refused = place.refused or cuda_libraries.rivals(facts, packages, gone)
     if refused:
         return CudaWanted(asked=True, refused=refused)
     default = None if debian else cuda_toolkits.path_of(chosen[0][0])
     again = default is not None and not _is_default(facts, default)
     return CudaWanted(
-        files=_files(debian),
+        files=(*place.files, *_files(debian)),
+        keys=place.keys,
         packages=tuple(packages),
         holds=tuple(name.partition("=")[0] for each in libraries.values() for name in each),
         steps=(
+            *place.steps,
             *(f"remove {name}" for name in gone),
             *([f"make {LINK} lead to {default}"] if again else []),
         ),
@@ -142,6 +143,14 @@ def _chosen(
         independent=names("independent"),
         exact=all(_offered(facts, name) for name in packages),
     )
+
+
+def _place(facts: Facts, profile: Profile, stack: Stack, debian: bool) -> nvidia_repository.Repository:
+    """What makes the packages known to apt: the same that a driver of that source would bring."""
+    if debian:
+        archive = apt_sources.archive(facts)
+        return nvidia_repository.Repository((File(apt_sources.PATH, archive.text),), refused=archive.refused)
+    return nvidia_repository.repository(facts, profile, stack.driver)
 
 
 def _files(debian: bool) -> tuple[File, ...]:
@@ -162,14 +171,6 @@ def _offered(facts: Facts, entry: str) -> bool:
     if version or (not isinstance(facts.packages, Unknown) and facts.packages.get(name)):
         return True
     return not isinstance(facts.policy, Unknown) and name in facts.policy
-
-
-def _not_offered(facts: Facts, packages: Sequence[str]) -> str | None:
-    """Why a package cannot be had; None where all can, or the archives' offer is not known."""
-    lacking = [name for name in packages if not _offered(facts, name)]
-    if isinstance(facts.policy, Unknown) or not lacking:
-        return None
-    return f"no archive of this host has {', '.join(lacking)}: add NVIDIA's repository to apt's sources first"
 
 
 def _why(facts: Facts, stack: Stack, kept: Sequence[str]) -> tuple[Why, ...]:

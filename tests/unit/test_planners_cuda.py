@@ -14,7 +14,7 @@ from provision.catalog.stack import Part, Reason, Stack
 from provision.controls import all_controls
 from provision.controls.model import Finding, Judged, Status
 from provision.facts.known import Unknown
-from provision.planners import cuda
+from provision.planners import apt_sources, cuda, nvidia_repository
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +39,7 @@ OFFERS = {
     },
 }
 SOURCE = f"deb [signed-by=/etc/apt/keyrings/nvidia.asc] {URL}/ /\n"
+APT = (nvidia_repository.SOURCE, nvidia_repository.KEYRING, nvidia_repository.PIN)
 BOTH = {"cuda_versions": ["13.0", "12.8"]}
 GROUP = "{}\n/usr/local/cuda\n\n/usr/local/cuda-12.8\n128\n/usr/local/cuda-13.0\n130\n\n"
 
@@ -73,6 +74,7 @@ def host(packages: Mapping[str, str] | None = None, **items: Any) -> Facts:
             "glob:/etc/apt/sources.list.d/*": {"paths": ["/etc/apt/sources.list.d/nvidia.list"]},
             "file:/etc/apt/sources.list.d/nvidia.list": text(SOURCE),
             "apt.policy": offered(),
+            **dict.fromkeys((f"file:{p}" for p in APT), MISSING),
             **paths,
             **items,
         }
@@ -129,7 +131,7 @@ def test_several_toolkits_stand_side_by_side_and_the_first_is_the_default() -> N
     planned = plan(**BOTH)
     assert planned.packages == ("cuda-toolkit-13-0", "cuda-toolkit-12-8")
     assert (planned.default, planned.set_default, planned.priority) == ("/usr/local/cuda-13.0", True, 130)
-    assert {f.path for f in planned.files if f.text} == set(cuda.TEXTS)
+    assert {f.path for f in planned.files if f.text and "/apt/" not in f.path} == set(cuda.TEXTS)
     other = plan(of=chosen(T12, T13), cuda_versions=["12.8", "13.0"])
     assert other.default == "/usr/local/cuda-12.8"
 
@@ -226,7 +228,8 @@ def test_debians_toolkit_needs_no_paths_and_its_cudnn_is_refused() -> None:
     debian = chosen(DEBIANS, cudnn=Part("8.5", ("nvidia-cudnn",), (), "debian"), nccl=None)
     planned = plan(of=debian, cuda_versions=["11.8"])
     assert planned.packages == ("nvidia-cuda-toolkit",)
-    assert all(file.text is None for file in planned.files)
+    assert {f.path for f in planned.files} == {apt_sources.PATH, *cuda.TEXTS}
+    assert all(file.text is None for file in planned.files if file.path in cuda.TEXTS)
     assert planned.default is None
     assert "asks for its licence" in str(plan(of=debian, cuda_versions=["11.8"], cuda_cudnn="8").refused)
     assert "no NCCL for CUDA 11.8" in str(plan(of=debian, cuda_versions=["11.8"], cuda_nccl="2").refused)
@@ -281,9 +284,24 @@ def test_a_toolkit_of_no_package_is_not_removed_by_us() -> None:
     assert "/usr/local/cuda-12.4/bin/cuda-uninstaller" in str(plan(theirs, cuda_absent=["12.4"]).refused)
 
 
-def test_what_no_archive_has_is_refused_with_the_way_out() -> None:
-    bare = host(**{"apt.policy": offered({"bash": ["5.2.15-2"]})})
-    assert "add NVIDIA's repository" in str(plan(bare, **BOTH).refused)
+def test_the_repository_comes_with_the_first_toolkit_and_the_driver_is_kept_out_of_it() -> None:
+    bare = host(
+        **{"apt.policy": offered({"bash": ["5.2.15-2"]}), "file:/etc/apt/sources.list.d/nvidia.list": MISSING}
+    )
+    planned = plan(bare, **BOTH)
+    assert planned.refused is None
+    assert not planned.exact
+    texts = {f.path: str(f.text) for f in planned.files}
+    assert f"URIs: {URL}/" in texts[nvidia_repository.SOURCE]
+    assert planned.keys[0].path == nvidia_repository.KEYRING
+    assert "Pin: version 580." in texts[nvidia_repository.PIN]
+    mirror = plan(bare, **BOTH, nvidia_driver_repository="https://mirror.example/cuda")
+    assert "URIs: https://mirror.example/cuda/debian12/x86_64/" in str(
+        {f.path: f.text for f in mirror.files}[nvidia_repository.SOURCE]
+    )
+    foreign = Stack(satisfiable=True, driver=stack().driver, cuda=T13)
+    away = plan(bare, foreign, cuda_versions=["13.0"])
+    assert "Pin-Priority: -1" in str({f.path: f.text for f in away.files}[nvidia_repository.PIN])
 
 
 def test_without_a_set_nothing_is_guessed() -> None:
