@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ..catalog.host import source_of
@@ -40,6 +41,7 @@ def family_of(facts: Facts) -> str:
         return ""
 
 
+@lru_cache(maxsize=8192)
 def is_drivers(name: str) -> bool:
     """Whether a package is of the driver, by its name."""
     return any(fnmatchcase(name, pattern) for pattern in data()["driver_packages"])

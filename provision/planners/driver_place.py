@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ def names(section: str) -> tuple[str, ...]:
     return tuple(_data()[section])
 
 
+@lru_cache(maxsize=8192)
 def named(name: str, section: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in names(section))
 

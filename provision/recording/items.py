@@ -133,9 +133,11 @@ _COMMANDS: tuple[Item, ...] = (
     command(
         "units.failed", "systemctl list-units --no-pager --plain --no-legend --state=failed", when="systemd"
     ),
+    # By patterns and not by --type, which only systemctl itself heeds: systemd answers nobody else while it
+    # looks at every unit file.
     command(
         "units.files",
-        "systemctl list-unit-files --no-pager --plain --no-legend --type=service,socket",
+        "systemctl list-unit-files --no-pager --plain --no-legend *.service *.socket",
         when="systemd",
     ),
     command(
