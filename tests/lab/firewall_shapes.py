@@ -143,7 +143,6 @@ SHAPES: tuple[Shape, ...] = (
         "no-such-port",
         says="is no range of ports",
         variables={"firewall_allow": [{"port": 70000, "proto": "tcp"}]},
-        sample=True,
     ),
     Shape("no-such-group", says="no group", variables={"firewall_cluster_peers": ["nobody"]}),
     Shape("ssh-without-us", says="leaves out", variables={"firewall_ssh_from": ["192.0.2.0/24"]}),
