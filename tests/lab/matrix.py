@@ -16,9 +16,9 @@ TREE = Path(__file__).parents[2]
 HEAD = """\
 # What the SSH matrices showed
 
-Written by `make ssh-matrix`, a part of `make full`; never by hand. Each line is one lab host in one situation,
-as `test_ssh_shapes.py` and `test_lockout_faults.py` bring it about. A host is *lost* where it is not proven that
-its administrator gets in on a fresh connection by plain OpenSSH.
+Written by `make ssh-matrix`, a part of `make full`; never by hand. Each line is one lab host in one
+situation, as `test_ssh_shapes.py` and `test_lockout_faults.py` bring it about. A host is *lost* where it is
+not proven that its administrator gets in on a fresh connection by plain OpenSSH.
 """
 COLUMNS = {
     "shapes": ("shape", "release", "state", "gets in", "password refused", "as before", "second run"),
