@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ..facts.cards_out import left_out
 from ..facts.kernel_log import Refusal
-from ..facts.known import Unknown
+from ..facts.known import Absent, Unknown
 from ..facts.versions import driver_tuple
-from ..planners import driver_place
-from ..planners import nvidia_driver as planner
+from ..planners import driver_place, rival_modules
 from ..planners.driver_origin import strangers
 from . import driver_set
 from .driver import ROLE, SHOWN, driver_of, installed_version, other_kernel, packages_of
@@ -72,14 +71,17 @@ def rival(host: Judged) -> Verdict:
     ours = cards(host)
     if isinstance(ours, Verdict):
         return ours
-    text = host.facts.file(planner.MODPROBE)
+    text = host.facts.file(rival_modules.MODPROBE)
     if isinstance(text, Unknown):
         return unknown(text)
-    bound = [f"{gpu.address} is bound to {gpu.driver}" for gpu in ours if planner.is_rival(gpu.driver)]
-    if text != planner.MODPROBE_TEXT:
+    bound = [f"{gpu.address} is bound to {gpu.driver}" for gpu in ours if rival_modules.is_rival(gpu.driver)]
+    other = rival_modules.kept_out_by(host.facts) if isinstance(text, Absent) else None
+    if other is not None and all(gpu.driver == "nvidia" for gpu in ours):
+        return passed(f"kept out by {other}")
+    if text != rival_modules.MODPROBE_TEXT:
         return failed(
             "nouveau and nova_core kept out",
-            "; ".join([*bound, f"{planner.MODPROBE} does not keep them out"]),
+            "; ".join([*bound, f"{rival_modules.MODPROBE} does not keep them out"]),
         )
     if bound and other_kernel(host) is None:
         return failed(

@@ -21,6 +21,7 @@ from .driver_place import names as names_of
 from .driver_refusal import downgrade, no_card, off_the_bus, two_sources
 from .driver_set import driver_set, headers
 from .driver_sources import supply
+from .rival_modules import MODPROBE, MODPROBE_TEXT, RIVALS, is_rival
 from .wanted import File, Wanted, Why
 
 if TYPE_CHECKING:
@@ -29,14 +30,6 @@ if TYPE_CHECKING:
     from ..facts.kernels import InstalledKernel
     from ..facts.packages import Packages
     from ..profile.model import Profile
-
-MODPROBE = "/etc/modprobe.d/gpu-provision.conf"
-RIVALS = ("nouveau", "nova_core")
-MODPROBE_TEXT = """\
-# Written by gpu-provision (role nvidia_driver): these would take the GPUs before the NVIDIA driver.
-blacklist nouveau
-blacklist nova_core
-"""
 
 
 @dataclass(frozen=True)
@@ -193,11 +186,6 @@ def _can_load(facts: Facts) -> bool:
     if isinstance(loaded, Unknown) or loaded or isinstance(modules, Unknown) or isinstance(gpus, Unknown):
         return False
     return not modules & set(RIVALS) and not any(is_rival(gpu.driver) for gpu in gpus)
-
-
-def is_rival(driver: str | None) -> bool:
-    """Whether a kernel driver is one that takes GPUs from NVIDIA's; vfio-pci is a choice, not a rival."""
-    return (driver or "").lower().replace("_", "").replace("-", "") in ("nouveau", "novacore")
 
 
 def _why(stack: Stack) -> tuple[Why, ...]:

@@ -112,6 +112,8 @@ FILES: tuple[str, ...] = (
 GLOBS: tuple[str, ...] = (
     "/proc/driver/nvidia/gpus/*/information",
     "/etc/modprobe.d/*",
+    "/lib/modprobe.d/*nvidia*",
+    "/usr/lib/modprobe.d/*nvidia*",
     "/etc/modules-load.d/*",
     "/etc/apt/sources.list.d/*",
     "/etc/apt/preferences.d/*",

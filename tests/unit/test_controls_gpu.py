@@ -38,10 +38,11 @@ import provision.controls.driver_place
 import provision.controls.gpu
 import provision.controls.host
 import provision.controls.nccl
+import provision.controls.nccl_names
 from provision.catalog.stack import Conflict, Stack, Warning_
 from provision.controls.model import CONTROLS, Finding, Judged, Status
 from provision.facts.known import Unknown
-from provision.planners import gpu_settings, nccl, nvidia_driver
+from provision.planners import gpu_settings, nccl, nvidia_driver, rival_modules
 
 if TYPE_CHECKING:
     from provision.facts import Facts
@@ -59,7 +60,7 @@ def converged(*cards: Gpu, items: dict[str, Any] | None = None, **variables: Any
     cards = cards or (gpu(0), gpu(1))
     wanted = profile(**variables)
     first = with_gpus(facts(), *cards)
-    files = {f"file:{nvidia_driver.MODPROBE}": text(nvidia_driver.MODPROBE_TEXT)}
+    files = {f"file:{rival_modules.MODPROBE}": text(rival_modules.MODPROBE_TEXT)}
     units = [DAEMON, NO_CLOCKS]
     for planned in (gpu_settings.wanted(first, wanted, stack()), nccl.wanted(first, wanted, stack())):
         files |= {f"file:{f.path}": MISSING if f.text is None else text(f.text) for f in planned.files}
@@ -104,7 +105,7 @@ NOT_LOADED = {"file:/proc/driver/nvidia/version": MISSING, "file:/sys/module/nvi
 LOADED_OTHER = {"file:/proc/driver/nvidia/version": text("NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.216.01  Thu\n"),
                 "file:/sys/module/nvidia/version": text("535.216.01\n")}  # fmt: skip
 CONF = "file:/etc/nccl.conf"
-MODPROBE = f"file:{nvidia_driver.MODPROBE}"
+MODPROBE = f"file:{rival_modules.MODPROBE}"
 CASES: list[tuple[str, dict[str, Any], Status, str]] = [
     ("driver.installed", {"dpkg.list": dpkg(PLAIN), "kernels": said([kernel(module=None)])}, Status.FAIL, "not installed"),
     ("driver.installed", {"dpkg.list": dpkg({**CONVERGED, "libcuda1": "535.216.01-1"})}, Status.FAIL, "libcuda1"),
@@ -257,3 +258,24 @@ def test_misspelt_and_unread_names_of_a_users_own_file_warn() -> None:
     assert len(found.evidence) == 2
     right = find("nccl.known-names", items={**items, "file:/etc/nccl.conf": text("NCCL_DEBUG=WARN\n")})
     assert right.status is Status.PASS
+
+
+@pytest.mark.parametrize("folder", ["/etc/modprobe.d/*", "/lib/modprobe.d/*nvidia*"])
+@pytest.mark.parametrize(
+    "line", ["blacklist nouveau", "install nouveau /bin/false", "blacklist  nouveau # ours"]
+)
+def test_a_file_of_somebody_elses_keeps_nouveau_out_as_well(folder: str, line: str) -> None:
+    path = folder.partition("*")[0] + "nvidia-graphics-drivers.conf"
+    items = {
+        MODPROBE: MISSING,
+        f"glob:{folder}": {"paths": [path]},
+        f"file:{path}": text(f"# shipped\n{line}\n"),
+    }
+    found = find("driver.rival-module", items=items)
+    assert (found.status, found.actual) == (Status.PASS, f"kept out by {path}")
+    taken = find("driver.rival-module", items={**items, "pci": pci("nvidia", "nouveau")})
+    assert taken.status is Status.FAIL
+    other = find(
+        "driver.rival-module", items={**items, f"file:{path}": text("# blacklist nouveau\nblacklist i2c\n")}
+    )
+    assert other.status is Status.FAIL

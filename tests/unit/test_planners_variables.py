@@ -26,8 +26,8 @@ from provision.planners import (
     cuda,
     gpu_settings,
     nccl,
-    nvidia_driver,
     nvidia_repository,
+    rival_modules,
     wanted_for,
 )
 from provision.profile.declared import declared
@@ -159,6 +159,6 @@ def test_a_changed_variable_puts_its_role_in_the_plan(host: str, name: str, valu
 
 
 def test_every_file_that_a_planner_writes_is_asked_for() -> None:
-    ours = {nvidia_driver.MODPROBE, apt_sources.PATH, nvidia_repository.SOURCE, nvidia_repository.KEYRING, nvidia_repository.PIN,
+    ours = {rival_modules.MODPROBE, apt_sources.PATH, nvidia_repository.SOURCE, nvidia_repository.KEYRING, nvidia_repository.PIN,
             gpu_settings.DROP_IN, gpu_settings.UNIT_FILE, gpu_settings.SCRIPT, nccl.nccl_file.PATH}  # fmt: skip
     assert ours <= set(FILES)
