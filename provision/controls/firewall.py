@@ -78,7 +78,7 @@ def open_ports(host: Judged) -> Verdict:
     open_ = [f"{port}/tcp (sshd)" for port in sorted(ssh_ports(host.facts))]
     open_ += [f"{o.ports}/{o.proto}" for o in openings(host.facts, host.profile)]
     expected = ", ".join(dict.fromkeys(open_))
-    others = [f for f in wanted.files if f.path not in (docker.SCRIPT, fail2ban.PATH)]
+    others = [f for f in wanted.files if f.path not in (docker.SCRIPT, *fail2ban.PATHS)]
     wrong = [f.path for f in others if not state.same(f, host.facts)]
     if wrong:
         return failed(expected, f"not as wanted: {', '.join(wrong)}")
@@ -106,10 +106,10 @@ def bans(host: Judged) -> Verdict:
         return skipped("fail2ban does not run here")
     if wanted.refused:
         return skipped(f"the role does not run here: {wanted.refused}")
-    file = next(f for f in wanted.files if f.path == fail2ban.PATH)
-    if state.same(file, host.facts):
+    wrong = [f.path for f in wanted.files if f.path in fail2ban.PATHS and not state.same(f, host.facts)]
+    if not wrong:
         return passed("they are exempt")
-    return failed("operators and peers are exempt", f"{fail2ban.PATH} does not exempt them all")
+    return failed("operators and peers are exempt", f"not as wanted: {', '.join(wrong)}")
 
 
 def _others_do(host: Judged) -> bool:

@@ -1,7 +1,12 @@
-"""fail2ban where it runs: it keeps its jails, and never bans the operator or a peer."""
+"""fail2ban where it runs: it keeps its jails, and never bans the operator or a peer from SSH.
+
+The later file wins in fail2ban, and `%(known/ignoreip)s` is what the earlier ones said (jail.conf(5)); where
+they say nothing, that is an error which stops fail2ban. So an empty value stands in a file that sorts first.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ..facts.known import Absent, Unknown
@@ -15,11 +20,17 @@ if TYPE_CHECKING:
     from .wanted import File
 
 PATH = "/etc/fail2ban/jail.d/zz-gpu-provision.local"
-HEAD = """\
-# Written by gpu-provision (role firewall): who is never banned, beside whom the host's own files name.
-[DEFAULT]
-ignoreip = %(known/ignoreip)s
-"""
+FIRST = "/etc/fail2ban/jail.d/00-gpu-provision.conf"
+JAIL_CONF = "/etc/fail2ban/jail.conf"
+PATHS = (FIRST, PATH)
+# The jail of sshd, and the one that bans from everything whoever was banned often.
+JAILS = ("sshd", "recidive")
+HEAD = "# Written by gpu-provision (role firewall): who is never banned, beside whom others exempt.\n"
+FIRST_TEXT = (
+    "# Written by gpu-provision (role firewall): something for zz-gpu-provision.local to add to.\n"
+    "[DEFAULT]\nignoreip =\n"
+)
+INDENT = " " * 11
 
 
 def runs(facts: Facts) -> bool:
@@ -29,12 +40,18 @@ def runs(facts: Facts) -> bool:
 
 
 def files(facts: Facts, profile: Profile) -> list[File]:
-    """The jail's setting; gone where fail2ban is. Raises NoSource."""
+    """The jails' settings; gone where fail2ban is. Raises NoSource."""
     if not runs(facts):
-        return gone_unless(facts, PATH, None)
-    free, there, me = exempt(profile), facts.file(PATH), operator(facts)
+        return [file for path in PATHS for file in gone_unless(facts, path, None)]
+    free, there = exempt(profile), facts.file(PATH)
     peers = " ".join(["127.0.0.1/8", *map(word, free.v4), *map(word, free.v6)])
     # Peers stand in one line, each operator that this project was run from in one of its own.
-    known = there.removeprefix(HEAD).splitlines()[1:] if isinstance(there, str) else []
-    operators = latest([line.strip() for line in known], me)
-    return gone_unless(facts, PATH, HEAD + "".join(f"           {line}\n" for line in (peers, *operators)))
+    jail = there.partition(f"[{JAILS[1]}]")[0] if isinstance(there, str) else ""
+    known = [line.strip() for line in jail.splitlines() if line.startswith(INDENT)][1:]
+    lines = "".join(f"{INDENT}{line}\n" for line in (peers, *latest(known, operator(facts))))
+    jails = "".join(f"[{name}]\nignoreip = %(known/ignoreip)s\n{lines}" for name in JAILS)
+    # Somebody who wrote into fail2ban's own file, which is read before ours, has said something already.
+    main = facts.file(JAIL_CONF)
+    said = isinstance(main, str) and re.search(r"(?m)^ignoreip\s*=", main) is not None
+    first = gone_unless(facts, FIRST, None if said else FIRST_TEXT)
+    return [*first, *gone_unless(facts, PATH, HEAD + jails)]

@@ -53,6 +53,8 @@ FILES: tuple[str, ...] = (
     "/etc/ufw/user6.rules",
     "/etc/systemd/system/gpu-provision-firewall.service",
     "/usr/local/lib/gpu-provision/docker-user",
+    "/etc/fail2ban/jail.conf",
+    "/etc/fail2ban/jail.d/00-gpu-provision.conf",
     "/etc/fail2ban/jail.d/zz-gpu-provision.local",
     # containers
     "/etc/docker/daemon.json",

@@ -136,6 +136,12 @@ SHAPES: tuple[Shape, ...] = (
         packages="fail2ban python3-systemd",
         then=("fail2ban-client get sshd ignoreip | grep -F 192.0.2.9",),
     ),
+    Shape(
+        "fail2ban-that-exempts-nobody",
+        put("/etc/fail2ban/jail.d/a.local", "[sshd]\nbackend = systemd\n") + "systemctl restart fail2ban",
+        packages="fail2ban python3-systemd",
+        then=("fail2ban-client get sshd ignoreip | grep -F 127.0.0",),
+    ),
     Shape("rules-of-an-interface", variables={"firewall_interfaces": ["cni0", "cali*"]}),
     Shape("nobody-is-counted", variables={"firewall_ssh_per_minute": 0}),
     # Refused or put back, and nothing touched.

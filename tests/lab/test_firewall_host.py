@@ -37,7 +37,7 @@ cp /bin/busybox /root/image/bin/
 tar -C /root/image -c . | docker import - box
 for port in 8080 8081; do
     docker run -d --restart always --name "web$port" -p "$port:80" box \
-        /bin/busybox nc -lk -p 80 -e /bin/busybox echo hello
+        /bin/busybox httpd -f -p 80
 done
 """
 

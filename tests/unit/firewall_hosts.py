@@ -31,6 +31,7 @@ OURS = f"Id={SERVICE}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabl
 WRITTEN = (
     RULES, "/etc/nftables.conf", "/etc/systemd/system/gpu-provision-firewall.service",
     "/usr/local/lib/gpu-provision/docker-user", "/etc/fail2ban/jail.d/zz-gpu-provision.local",
+    "/etc/fail2ban/jail.d/00-gpu-provision.conf", "/etc/fail2ban/jail.conf",
     "/etc/ufw/ufw.conf",
 )  # fmt: skip
 UFW_RULES = "*filter\n:ufw{six}-user-input - [0:0]\n### RULES ###\n\n{theirs}### END RULES ###\n\nCOMMIT\n"

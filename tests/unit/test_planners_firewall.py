@@ -11,6 +11,7 @@ from firewall_hosts import OURS, SSH_SERVICE, UFW, converged, findings, heard, h
 from provision.controls.model import Status
 from provision.facts.known import Unknown
 from provision.planners import firewall_docker as docker
+from provision.planners import firewall_fail2ban as fail2ban
 from provision.planners import firewall_nft as nft
 from provision.planners import firewall_ufw as ufw
 from provision.planners.firewall_files import INCLUDE, NFTABLES_CONF, RULES, UNIT_FILE
@@ -18,6 +19,7 @@ from provision.planners.firewall_openings import never_stopped
 from provision.planners.firewall_sources import sources
 from provision.profile.declared import declared
 
+BANS = f"{SSH_SERVICE}\nId=fail2ban.service\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
 ACTIVE = "Id={}\nLoadState=loaded\nActiveState=active\nUnitFileState=enabled\n"
 MINE = "192.0.2.1"  # where ssh_hosts' operator comes from
 PEERS = {"firewall_peers": {"nodes": ["10.0.0.1", "10.0.0.2", "fd00::/64"]}}
@@ -198,6 +200,28 @@ def test_published_ports_are_closed_in_a_chain_that_its_content_names() -> None:
     assert "--ctorigdstport 9000:9010" in (wider.text or "")
     assert (script.text or "").splitlines()[3] != (wider.text or "").splitlines()[3]
     assert docker.SCRIPT not in {f.path for f in wanted(host(), firewall_docker_published="close").files}
+
+
+def test_fail2ban_never_bans_the_operator_or_a_peer() -> None:
+    peers: dict[str, Any] = {"firewall_cluster_peers": ["nodes"], **PEERS}
+    texts = {f.path: f.text or "" for f in wanted(host(units=BANS), **peers).files}
+    ours = texts[fail2ban.PATH]
+    for jail in ("[sshd]", "[recidive]"):
+        block = ours.partition(jail)[2].partition("[")[0]
+        assert "%(known/ignoreip)s" in block, "whom the host exempts already stays exempt"
+        assert {MINE, "10.0.0.1", "fd00::/64"} <= set(block.split())
+    assert texts[fail2ban.FIRST].endswith("ignoreip =\n")
+    other = host(units=BANS, items={f"file:{fail2ban.PATH}": {"text": ours.replace(MINE, "198.51.100.7")}})
+    again = {f.path: f.text or "" for f in wanted(other, **peers).files}[fail2ban.PATH]
+    assert {MINE, "198.51.100.7"} <= set(again.split()), "an operator from elsewhere is remembered"
+    assert findings(other, **peers)["firewall.fail2ban"].status is Status.FAIL
+    done = converged(units=BANS, **peers)
+    assert findings(done, **peers)["firewall.fail2ban"].status is Status.PASS
+    said = host(
+        units=BANS, items={f"file:{fail2ban.JAIL_CONF}": {"text": "[DEFAULT]\nignoreip = 192.0.2.9\n"}}
+    )
+    assert fail2ban.FIRST not in {f.path for f in wanted(said).files}
+    assert not [f for f in wanted(host()).files if "fail2ban" in f.path]
 
 
 REFUSED: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
