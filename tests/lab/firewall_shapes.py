@@ -162,7 +162,10 @@ SHAPES: tuple[Shape, ...] = (
     Shape("rules-that-cut-the-line", NFT_LOSES_SSH, says="as it was before", seconds=15, sample=True),
     Shape(
         "rules-that-do-not-load",
-        put("/usr/local/sbin/nft", '#!/bin/sh\n[ "$1" != -f ] || exit 1\nexec /usr/sbin/nft "$@"\n')
+        put(
+            "/usr/local/sbin/nft",
+            '#!/bin/sh\n[ "$1" != -f ] || [ "$2" = - ] || exit 1\nexec /usr/sbin/nft "$@"\n',
+        )
         + "chmod 755 /usr/local/sbin/nft",
         says="failed",
     ),
