@@ -43,10 +43,15 @@ options:
   holds:
     description:
       - Packages to be held once they are installed. A hold of theirs does not stop this module.
-      - What this module held and is no longer named is let go of; a hold of somebody else's stays.
+      - What this module held for the same O(set) and is no longer named is let go of; a hold of another set
+        or of somebody else's stays.
     type: list
     elements: str
     default: []
+  set:
+    description: The name of the set that O(holds) are; each role that holds packages has one of its own.
+    type: str
+    default: ""
   branch:
     description: Branch of the driver (its first number). A package of another branch is refused.
     type: int
@@ -408,18 +413,20 @@ class Transaction:
             self.fail(self.story(ended, "Rebuilding the initramfs"))
 
     def hold(self):
-        """Hold the set, and let go of what an earlier set of ours held; a hold of somebody else's stays."""
-        now, ours = apt.holds(), _own_holds()
+        """Hold the set, and let go of what it held before; holds of other sets and other people's stay."""
+        now, sets = apt.holds(), _own_holds()
+        ours = sets.pop(self.asked["set"], [])
+        others = {name for names in sets.values() for name in names}
         wanted = [name for name in self.asked["holds"] if apt.installed(self.known.get(name))]
         free = sorted(name for name in wanted if name not in now)
-        stale = sorted(name for name in ours if name in now and name not in self.asked["holds"])
-        kept = sorted({name for name in ours if name in wanted} | (set(free) - self.held))
+        stale = sorted(name for name in ours if name in now and name not in {*self.asked["holds"], *others})
+        kept = sorted({name for name in wanted if name in ours or name in others} | (set(free) - self.held))
         if self.asked["holds"] and (free or stale or kept != ours):
             self.result["changed"] = True
             if not self.module.check_mode:
                 self.mark("hold", free)
                 self.mark("unhold", stale)
-                _keep_own_holds(kept)
+                _keep_own_holds({**sets, self.asked["set"]: kept})
 
     def mark(self, what, names):
         rc, said = apt.ask(["apt-mark", what, *names]) if names else (0, "")
@@ -428,18 +435,18 @@ class Transaction:
 
 
 def _own_holds():
-    """Names of the packages that this module holds, in order; none where it never held any."""
+    """Names of the packages that this module holds, in order, by the set that they belong to."""
     try:
         with open(HOLDS, encoding="utf-8") as file:
-            return sorted(json.load(file)["holds"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return []
+            return {name: sorted(held) for name, held in json.load(file)["sets"].items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}
 
 
-def _keep_own_holds(names):
+def _keep_own_holds(sets):
     os.makedirs(transient.STATE, mode=0o700, exist_ok=True)
     with open(HOLDS + ".new", "w", encoding="utf-8") as file:
-        json.dump({"holds": names}, file)
+        json.dump({"sets": sets}, file)
     os.rename(HOLDS + ".new", HOLDS)
 
 
@@ -473,6 +480,7 @@ def main():
             "first": {"type": "list", "elements": "str", "default": []},
             "absent": {"type": "list", "elements": "str", "default": []},
             "holds": {"type": "list", "elements": "str", "default": []},
+            "set": {"type": "str", "default": ""},
             "branch": {"type": "int"},
             "independent": {"type": "list", "elements": "str", "default": []},
             "kernels": {"type": "list", "elements": "str", "default": []},

@@ -29,6 +29,28 @@ if TYPE_CHECKING:
 STATE = "var/lib/gpu-provision/commit-confirm"
 
 
+class Playbook(subprocess.Popen[str]):
+    """ansible-playbook with its output in a file: a pipe that nobody reads would stop a long one half-way."""
+
+    def __init__(self, argv: list[str], folder: Path) -> None:
+        self.output = folder / "output.txt"
+        with self.output.open("w") as file:
+            super().__init__(
+                argv,
+                cwd=folder,
+                env=settings.environment(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                text=True,
+                start_new_session=True,
+            )
+
+    def communicate(self, input: str | None = None, timeout: float | None = None) -> tuple[str, str]:
+        self.wait(timeout)
+        return self.output.read_text(), ""
+
+
 class Play:
     """One running ansible-playbook, in a process group of its own so that all of it can be killed."""
 
@@ -98,16 +120,7 @@ class Controller:
         inventory = {"all": {"hosts": {self.host.name: variables}}}
         (self.folder / "inventory.yml").write_text(yaml.safe_dump(inventory))
         argv = [str(Path(sys.executable).with_name("ansible-playbook")), "-i", "inventory.yml", "play.yml"]
-        process = subprocess.Popen(
-            argv + ["--check"] * check + ["-v"] * ("role" in task),
-            cwd=self.folder,
-            env=settings.environment(self.folder),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
+        process = Playbook(argv + ["--check"] * check + ["-v"] * ("role" in task), self.folder)
         return Play(process, answer)
 
     def run(self, task: dict[str, Any], **more: Any) -> dict[str, Any]:

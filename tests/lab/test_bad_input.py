@@ -80,6 +80,8 @@ class Desk:
             stderr=subprocess.PIPE,
             text=True,
             pass_fds=fds,
+            # Workers of xdist ignore Ctrl-C, and what they start would inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *words: str, password: str | None = None) -> Told:

@@ -151,7 +151,7 @@ def test_a_recording_loads_no_driver_that_is_not_loaded(on: OnHost, tmp_path: Pa
             after = tree(on.host.root)
         assert on(STATE)[0] == state
     finally:
-        assert on("modprobe nvidia; systemctl start nvidia-persistenced")[1] == 0
+        assert on("modprobe nvidia-current-open; systemctl start nvidia-persistenced")[1] == 0
     assert not {name for name in files.keys() | after.keys() if files.get(name) != after.get(name)}
     assert "not loaded" in (recording.answer("nvidia-smi.query").not_asked or "")
     assert Facts(recording).smi_trouble is SmiTrouble.NOT_LOADED
