@@ -71,6 +71,24 @@ def test_installs_holds_and_has_nothing_to_do_after(control: Controller) -> None
     assert "log" not in second, "no unit was started"
 
 
+def test_one_sets_holds_outlive_another_sets_transaction(control: Controller) -> None:
+    def held() -> set[str]:
+        return set(control.shell("apt-mark showhold").split()) & {"gp-set-a", "gp-set-b", "gp-set-c"}
+
+    for name in ("gp-set-a", "gp-set-b", "gp-set-c"):
+        tiny_archive.package(control.host, name)
+    tiny_archive.fetch(control.host)
+    control.run(task("gp-set-a", "gp-set-b", holds=["gp-set-a", "gp-set-b"], set="one"))
+    control.run(task("gp-set-b", "gp-set-c", holds=["gp-set-b", "gp-set-c"], set="two"))
+    assert held() == {"gp-set-a", "gp-set-b", "gp-set-c"}
+    again = control.run(task("gp-set-a", "gp-set-b", holds=["gp-set-a", "gp-set-b"], set="one"))
+    assert not again["changed"]
+    control.run(task("gp-set-a", holds=["gp-set-a"], set="one"))
+    assert held() == {"gp-set-a", "gp-set-b", "gp-set-c"}, "the other set still wants what is in both"
+    control.run(task("gp-set-c", holds=["gp-set-c"], set="two"))
+    assert held() == {"gp-set-a", "gp-set-c"}
+
+
 @pytest.mark.parametrize(
     ("packages", "more", "says"),
     [
