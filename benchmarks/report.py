@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _HEAD = """\
 # How quick it is
 
-Written by `python benchmarks/audit.py --write docs/speed.md`; what it measures stands in its first lines.
+Written by `python benchmarks/{by}`; what it measures stands in its first lines.
 Numbers are medians of rounds that went through all commands in turn; of starts the shortest counts. Ratios
 carry over to other machines; seconds do not, least of all where lab hosts share the processors of the machine
 that asks, and a load far above the number of cores stretches ours, which computes, more than `ssh host true`.
@@ -39,14 +39,20 @@ class Goal:
         return self.reached >= self.goal if self.at_least else self.reached <= self.goal
 
 
-def page(goals: Sequence[Goal], day: datetime) -> str:
+def page(goals: Sequence[Goal], day: datetime, by: str = "audit.py --write docs/speed.md") -> str:
+    """The whole page; `by` is the command that writes it."""
     rows = [
         f"| {g.what} | {_number(g.reached)} | at {'least' if g.at_least else 'most'} {g.goal:g} | "
         f"{'met' if g.met else '**missed**'} | {g.beside} |"
         for g in goals
     ]
     table = ["| measure | reached | goal | | seen |", "| --- | --- | --- | --- | --- |", *rows]
-    return _HEAD + f"{day:%Y-%m-%d}, commit {_commit()}, {_machine()}.\n\n" + "\n".join(table) + "\n"
+    return (
+        _HEAD.format(by=by)
+        + f"{day:%Y-%m-%d}, commit {_commit()}, {_machine()}.\n\n"
+        + "\n".join(table)
+        + "\n"
+    )
 
 
 def _number(value: float) -> str:
