@@ -28,6 +28,7 @@ COMMANDS = {
     "topology": ("topology:topology", "GPU and NIC topology of a host."),
     "plan": ("plan:plan", "Show what bootstrap would change."),
     "bootstrap": ("bootstrap:bootstrap", "Take hosts from an address to proven GPU servers."),
+    "apply": ("apply:apply", "Run some of the roles on hosts, or all of them once more."),
     "verify": ("verify:verify", "Prove a host's behaviour from outside."),
     "lab": ("lab:lab", "Lab hosts on this machine, with a GPU double."),
 }

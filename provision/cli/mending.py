@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .options import HostOptions
 
@@ -16,9 +16,11 @@ def mend(options: HostOptions) -> Callable[[str, str], str]:
     return lambda host, role: shlex.join(["gpu-provision", "bootstrap", host, *_words(options)])
 
 
-def resume_command(options: HostOptions) -> Callable[[str], str]:
-    """host -> the command that goes on with a bootstrap of it."""
-    return lambda host: shlex.join(["gpu-provision", "bootstrap", host, "--resume", *_words(options)])
+def resume_command(
+    options: HostOptions, command: str = "bootstrap", more: Sequence[str] = ()
+) -> Callable[[str], str]:
+    """host -> the command that goes on with a run of it. `more` are words of that command's own."""
+    return lambda host: shlex.join(["gpu-provision", command, host, "--resume", *more, *_words(options)])
 
 
 def _words(options: HostOptions) -> list[str]:

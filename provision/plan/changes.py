@@ -56,7 +56,7 @@ def _waiting(facts: Facts) -> Iterator[Change]:
     locks = facts.apt_locks
     for lock in () if isinstance(locks, Unknown) else locks[:1]:
         who = f"process {lock.pid}" + (f" ({lock.program})" if lock.program else "")
-        yield Change(f"wait for {who}, which holds {lock.path} now")
+        yield Change(f"wait for {who}, which holds {lock.path} now", passing=True)
 
 
 def _packages(wanted: Wanted, facts: Facts) -> Iterator[Change]:

@@ -15,20 +15,32 @@ if TYPE_CHECKING:
 MENDABLE = (Status.FAIL, Status.WARN)
 
 
-def make(host: str, judged: Judged, findings: Sequence[Finding], order: Sequence[str]) -> Plan:
-    """The next pass over a host. `order` is the one order of roles (playbooks/site.yml).
+def make(
+    host: str,
+    judged: Judged,
+    findings: Sequence[Finding],
+    order: Sequence[str],
+    always: Collection[str] = (),
+) -> Plan:
+    """The next pass over a host. `order` is the one order of roles (playbooks/site.yml), or part of it.
+
+    Roles that it does not have are none of this plan's. Those of `always` run where no finding names them,
+    unless they would refuse.
 
     A fail or warn of a control that names a role puts that role in the plan. An unknown that is only
     due to a failing control it needs is left to a later pass; any other unknown of a control with a
     role refuses the plan, as does a planner that refuses: half of a set is worse than none.
     """
-    mended = [f for f in findings if f.role and f.status in MENDABLE and not f.waived]
+    mended = [f for f in findings if f.role in order and f.status in MENDABLE and not f.waived]
     waiting, blind = _unknowns(findings, {f.control for f in mended})
-    roles = [role for role in order if any(f.role == role for f in mended)]
-    refused = [f"{f.control} is unknown: {f.actual}" for f in blind]
+    named = {f.role for f in mended}
+    roles = [role for role in order if role in named or role in always]
+    refused = [f"{f.control} is unknown: {f.actual}" for f in blind if f.role in order]
     steps = []
     for role in roles:
         wanted = wanted_for(role, judged.facts, judged.profile, judged.stack)
+        if wanted.refused and role not in named:
+            continue
         if wanted.refused:
             refused.append(f"{role}: {wanted.refused}")
         steps.append(Step(role, tuple(f for f in mended if f.role == role), changes(wanted, judged.facts)))

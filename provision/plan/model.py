@@ -10,10 +10,14 @@ from ..controls.model import Disrupts, Finding
 
 @dataclass(frozen=True)
 class Change:
-    """One thing a role will change: `what` names it, `diff` is a unified diff where it is a file."""
+    """One thing a role will change: `what` names it, `diff` is a unified diff where it is a file.
+
+    `passing`: it is about this moment alone, such as who has to be waited for.
+    """
 
     what: str
     diff: str = ""
+    passing: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from provision.plan.asked import ALL
+
 from .host import Traveller
 from .look import Look, look
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from provision.plan.asked import Asked
+
     from .fleet import Fleet, Line
 
 
-def travellers_of(names: Iterable[str], resume: Callable[[str], str] = lambda _: "") -> dict[str, Traveller]:
+def travellers_of(
+    names: Iterable[str],
+    resume: Callable[[str], str] = lambda _: "",
+    asked: Callable[[str], Asked] = lambda _: ALL,
+) -> dict[str, Traveller]:
     """A traveller for each host. `resume` gives the command that goes on from where a host is left."""
-    return {name: Traveller(name, resume(name)) for name in names}
+    return {name: Traveller(name, resume(name), asked(name)) for name in names}
 
 
 def arrive(

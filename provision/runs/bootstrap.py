@@ -1,4 +1,4 @@
-"""Bootstrap: look, plan, ask, converge in passes, look again, verify. Every host ends in a named state."""
+"""Bootstrap and apply: look, plan, ask, converge in passes, look, prove. Every host ends in a named state."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from provision.errors import Failure
+from provision.plan.asked import ALL
 from provision.report import documents
 from provision.report.model import Run
 
@@ -21,6 +22,7 @@ from .proving import prove
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from provision.plan.asked import Asked
     from provision.report.progress import Progress
 
     from .directory import RunDirectory
@@ -52,15 +54,19 @@ def bootstrap(
     forks: int = 20,
     may_reboot: bool = False,
     canary: bool = False,
+    command: str = COMMAND,
+    asked: Callable[[str], Asked] = lambda _: ALL,
 ) -> Run:
     """Take hosts from an address to proven GPU servers. What went wrong on a host is in its result.
+
+    `command` is the name that this run goes by; `asked` says for each host which roles may run there.
 
     `canary`: one host goes the whole way before the others begin. What can cut the line is tried on one
     host first in any case. `resume` gives the command by which a person goes on with a host that is left
     half-way. Raises Declined where the plan was not agreed to, and Usage where nobody was there to ask.
     """
     began, taken = time.monotonic(), datetime.now(UTC)
-    travellers = travellers_of((host.name for host in hosts), resume)
+    travellers = travellers_of((host.name for host in hosts), resume, asked)
     interrupted = False
     with Fleet(hosts, forks) as fleet:
         flow = _Flow(fleet, travellers, directory, forks, may_reboot)
@@ -76,7 +82,7 @@ def bootstrap(
         finally:
             flow.save_states()
     run = Run(
-        command=COMMAND,
+        command=command,
         profile=", ".join(sorted({h.profile.name for h in hosts})),
         taken=f"{taken:%Y-%m-%dT%H:%M:%SZ}",
         seconds=time.monotonic() - began,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from provision.controls.model import Disrupts, Status
 from provision.converge.result import Outcome, State
-from provision.report.model import UNREACHED, HostRun
+from provision.plan.asked import ALL, Asked
+from provision.report.model import UNREACHED, HostRun, Judgement
 
 if TYPE_CHECKING:
     from provision.converge.result import HostResult
@@ -24,6 +25,7 @@ class Traveller:
 
     name: str
     resume: str
+    asked: Asked = ALL
     local: bool = False
     """True for the machine that we run on: it cannot be looked at from outside, nor restarted."""
     look: Look | None = None
@@ -65,6 +67,13 @@ class Traveller:
     def _plan_done(self) -> bool:
         return bool(self.plan and self.plan.empty)
 
+    def _judgement(self) -> Judgement | None:
+        """What is wrong with the host; where only some roles were asked for, what is wrong of theirs."""
+        found = self.look.judgement if self.look else None
+        if found is None or not self.asked.only:
+            return found
+        return replace(found, findings=tuple(f for f in found.findings if f.role in self.asked.only))
+
     def left_failing(self) -> list[str]:
         """Controls that a role which ran should have mended and did not."""
         if self.look is None:
@@ -96,7 +105,7 @@ class Traveller:
             state=state,
             planned=tuple(dict.fromkeys(self.planned)),
             passes=tuple(self.passes),
-            judgement=self.look.judgement if self.look else None,
+            judgement=self._judgement(),
             checks=self.checks,
             trouble=self.failure.reason if self.failure else None,
             resume=self.resume if state == State.PARTIAL else "",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from provision.converge import Outcome
 from provision.converge.reboot import reboot
+from provision.converge.result import State
 from provision.errors import Failure, Unreached
 
 from .arriving import look_at
@@ -75,6 +76,8 @@ class Passes:
             progress.say(f"{first.name} goes first with {roles}; the other hosts wait for it")
         for traveller in wave.hosts:
             traveller.planned += traveller.plan.roles if traveller.plan else ()
+        # Whoever ends us now, without a word, leaves them in the middle of it.
+        self.save_states(half=wave.hosts)
         result = run_pass(
             self._fleet, wave.hosts, self._directory.path, forks=self._forks, on_event=progress.on_event
         )
@@ -141,5 +144,7 @@ class Passes:
                     f"recordings/{file_name(t.name)}.{when}.json", t.look.recording.as_dict()
                 )
 
-    def save_states(self) -> None:
-        self._directory.write_states({t.name: t.state for t in self._travellers.values()})
+    def save_states(self, half: Iterable[Traveller] = ()) -> None:
+        """Each host's state, in the run directory; those of `half` are being changed now."""
+        states = {t.name: t.state for t in self._travellers.values()}
+        self._directory.write_states({**states, **{t.name: str(State.PARTIAL) for t in half}})

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from provision.errors import Failure
 from provision.plan.make import make
 from provision.plan.model import Plan
+from provision.plan.saved import profile_digest
 from provision.profile.tree import role_order
 
 from .arriving import arrive, travellers_of
@@ -52,8 +53,10 @@ def plan_all(
 def make_plan(traveller: Traveller) -> None:
     """Plan a host from its last look; a refused plan is its failure."""
     assert traveller.look is not None
-    seen = traveller.look
-    traveller.plan = make(traveller.name, seen.judged, seen.findings, role_order())
+    seen, asked = traveller.look, traveller.asked
+    order = role_order()
+    always = asked.always(order, traveller.ran)
+    traveller.plan = make(traveller.name, seen.judged, seen.findings, asked.order(order), always)
     if traveller.local and (cutting := CUTTING.intersection(traveller.plan.roles)):
         why = (
             f"{', '.join(sorted(cutting))} can cut the way into a host, and on the machine that this runs on "
@@ -62,3 +65,25 @@ def make_plan(traveller: Traveller) -> None:
         traveller.plan = Plan(traveller.name, refused=(why,))
     if traveller.plan.refused:
         traveller.failure = Failure("; ".join(traveller.plan.refused), host=traveller.name)
+    elif why := _not_as_saved(traveller):
+        traveller.failure = Failure(
+            why, host=traveller.name, do="nothing of it was begun; `plan --out` saves the plan as it is now"
+        )
+
+
+def _not_as_saved(traveller: Traveller) -> str:
+    """Why this plan must not run where a saved one was agreed to; empty where it may."""
+    saved, plan = traveller.asked.saved, traveller.plan
+    assert plan is not None
+    assert traveller.look is not None
+    if saved is None:
+        return ""
+    if traveller.passes:
+        more = saved.beyond(plan)
+        return (
+            f"the next pass would run {', '.join(more)}, which the saved plan does not have" if more else ""
+        )
+    if saved.profile != profile_digest(traveller.look.judged.profile.variables):
+        return f"the profile is another one than when the plan was saved ({saved.made})"
+    moved = saved.moved(plan, begun=traveller.asked.begun)
+    return f"the host is not as it was when the plan was saved ({saved.made}): {moved}" if moved else ""

@@ -36,7 +36,8 @@ def prove(
             progress.step(event.host, "verify", event.title)
 
     subjects = [_subject(fleet.lines[t.name], t) for t in travellers]
-    result = verify(subjects, run_dir, disruptive=disruptive, on_event=tell, forks=forks)
+    only = frozenset(role for t in travellers for role in t.asked.only)
+    result = verify(subjects, run_dir, disruptive=disruptive, on_event=tell, forks=forks, only=only)
     for traveller in travellers:
         traveller.checks = result.checks[traveller.name]
 

@@ -239,6 +239,17 @@ def test_a_host_resumes_from_the_newest_run_that_had_it(
     assert last_states("bootstrap", "abc") == {"a": "partial", "b": "done"}
 
 
+def test_who_is_killed_in_the_middle_of_a_pass_leaves_the_hosts_partial(run: Any, tmp_path: Path) -> None:
+    class Killed(World):
+        def run_pass(self, *_: Any, **__: Any) -> ConvergeResult:
+            self.seen = RunDirectory(tmp_path).states()
+            return super().run_pass(*_, **__)
+
+    world = Killed(dict.fromkeys("ab", (PLAIN,)))
+    run(world, canary=True)
+    assert world.seen == {"a": "done", "b": "partial"}
+
+
 def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         RunDirectory(tmp_path).write("report.json", {"x": object()})
