@@ -1,5 +1,7 @@
 """Role nccl: /etc/nccl.conf with settings computed from the host's own interfaces and RDMA ports.
 
+Containers and units get the same settings from an environment file, where the profile asks for one.
+
 What counts when several speak of one variable: what the profile names (nccl_variables, nccl_interface)
 before what somebody else wrote into the file, and that before what is computed, as long as it can
 work on this host. A foreign setting that cannot work refuses the role; none is replaced in silence.
@@ -10,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Absent, Unknown
-from . import nccl_file
+from . import nccl_debug, nccl_env, nccl_file, nccl_platform
 from .nccl_names import problem, text
 from .nccl_network import Chosen, rdma_ports, socket_interface, unfit
 from .wanted import File, Wanted, Why
@@ -30,16 +32,29 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> Wanted:
     if isinstance(there, Unknown):
         return Wanted(refused=f"{nccl_file.PATH} cannot be read, so nothing is put over it: {there.reason}")
     kept = () if isinstance(there, Absent) else nccl_file.foreign(there)
-    return Wanted(files=(File(nccl_file.PATH, nccl_file.render(chosen.values, kept)),), why=chosen.why)
+    text = nccl_file.render(chosen.values, kept)
+    return Wanted(files=(File(nccl_file.PATH, text), *_environment(facts, profile, text)), why=chosen.why)
+
+
+def _environment(facts: Facts, profile: Profile, text: str) -> tuple[File, ...]:
+    """The environment file from the very text that NCCL reads, so that both say the same."""
+    if profile["nccl_environment"]:
+        return (File(nccl_env.PATH, nccl_env.render(nccl_file.effective(text))),)
+    return (File(nccl_env.PATH, None),) if isinstance(facts.file(nccl_env.PATH), str) else ()
 
 
 def settings(facts: Facts, profile: Profile) -> Chosen:
     """NCCL's variables for this host, those left out that a foreign line already settles."""
     named: dict[str, Any] = profile["nccl_variables"] or {}
-    problems = [said for key, value in named.items() if (said := problem(key, value)) is not None]
+    problems = [
+        said
+        for key, value in named.items()
+        if (said := problem(key, value) or nccl_debug.for_ever(key, value)) is not None
+    ]
     if problems:
         return Chosen({}, refused=" ".join(problems))
-    asked = {key: text(value) for key, value in named.items()}
+    debug, debug_why = nccl_debug.asked(facts, profile)
+    asked = {**{key: text(value) for key, value in named.items()}, **debug}
     interface = profile["nccl_interface"]
     foreign = _foreign(facts)
     explicit = set(asked) | ({"NCCL_SOCKET_IFNAME"} if interface != "auto" else set())
@@ -59,7 +74,8 @@ def settings(facts: Facts, profile: Profile) -> Chosen:
         if values.pop(key, None) is not None:
             why.append(Why(key, f"{nccl_file.PATH} already sets {value}, which is left as it is"))
     values |= asked
-    why += [Why(key, "nccl_variables names it") for key in asked]
+    why += [Why(key, "nccl_variables names it") for key in asked if key not in debug]
+    why += debug_why
     replaced = [key for key in values if key in foreign and foreign[key] != values[key]]
     why += [Why(key, f"replaces {foreign[key]} of {nccl_file.PATH}") for key in replaced]
     return Chosen(dict(sorted(values.items())), tuple(why))
@@ -76,7 +92,7 @@ def _computed(facts: Facts, interface: str, asked: dict[str, str], foreign: dict
         parts.append(socket_interface(facts, interface))
     if not {"NCCL_IB_HCA", "NCCL_IB_DISABLE"} & set(asked):
         parts.append(rdma_ports(facts))
-    return parts
+    return [*parts, Chosen(*nccl_platform.settings(facts))]
 
 
 def _foreign(facts: Facts) -> dict[str, str]:

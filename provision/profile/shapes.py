@@ -8,6 +8,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Callable, Mapping
+from datetime import date
 from typing import Any
 
 from .administrators import wrong as administrators
@@ -57,6 +58,27 @@ def nccl_variables(value: Any) -> str | None:
             return f"{name} is no NCCL variable: their names begin with NCCL_"
         if isinstance(setting, Mapping | list):
             return f"{name} must be a single value"
+    return None
+
+
+def nccl_debug(value: Any) -> str | None:
+    """{level, until, subsystems, file}: what NCCL tells of itself, with the last day of it."""
+    if value is None:
+        return None
+    parts = {"level", "until", "subsystems", "file"}
+    if not isinstance(value, Mapping) or not {"level", "until"} <= set(value) <= parts:
+        return "is {level, until} and may have subsystems and file"
+    if str(value["level"]).upper() not in ("VERSION", "WARN", "INFO", "TRACE"):
+        return f"{value['level']!r} is no level: VERSION, WARN, INFO or TRACE"
+    try:
+        date.fromisoformat(str(value["until"]))
+    except ValueError:
+        return f"{value['until']!r} is no day such as 2026-12-24"
+    subsystems, file = value.get("subsystems") or [], value.get("file") or "/"
+    if not isinstance(subsystems, list) or not all(re.fullmatch(r"\^?[A-Za-z]+", str(s)) for s in subsystems):
+        return "subsystems is a list of names such as INIT and NET"
+    if not re.fullmatch(r"/[\w./%-]*", str(file)):
+        return f"{file!r} is no absolute path of letters, digits and . _ - %"
     return None
 
 
@@ -177,6 +199,7 @@ SHAPES: dict[str, Callable[[Any], str | None]] = {
     "gpu_settings_clocks": clocks,
     "gpu_settings_compute_mode": compute_mode,
     "nvidia_driver_version": version(r"\d+\.\d+(\.\d+)?"),
+    "nccl_debug": nccl_debug,
     "nccl_variables": nccl_variables,
     "nvidia_driver_repository": repository,
     "nvidia_driver_repository_key": public_key,

@@ -38,6 +38,10 @@ FILES: tuple[str, ...] = (
     "/etc/environment.d/60-gpu-provision-cuda.conf",
     "/var/lib/dpkg/alternatives/cuda",
     "/etc/nccl.conf",
+    "/opt/microsoft/ndv4/topo.xml",
+    "/opt/microsoft/ndv4-topo.xml",
+    "/opt/microsoft/ndv5/topo.xml",
+    "/opt/microsoft/ndv5-topo.xml",
     "/etc/hosts",
     "/etc/resolv.conf",
     # ssh and firewall
