@@ -38,14 +38,16 @@ def audit(
     if bool(hosts) == bool(recordings):
         raise Usage("give HOST, or --recording FILE", do="one or the other")
     taken = datetime.now(UTC)
-    name, judged = _recorded(recordings, options) if recordings else _live(hosts, options)
+    name, judged, groups = _recorded(recordings, options) if recordings else _live(hosts, options)
     # Not before the hosts are asked: what judges and prints is loaded while they answer.
     from provision.report import documents, exits
     from provision.report.model import Audit
+    from provision.runs.drift import drift
 
     from .output import writing
 
-    report = Audit(profile=name, taken=f"{taken:%Y-%m-%dT%H:%M:%SZ}", hosts=judged)
+    differ = drift(judged, groups)
+    report = Audit(profile=name, taken=f"{taken:%Y-%m-%dT%H:%M:%SZ}", hosts=judged, drift=differ)
     with writing(out) as stream:
         if form == "json":
             stream.write(documents.dump(documents.audit(report)))
@@ -63,23 +65,29 @@ def audit(
     return exits.of_audit(judged)
 
 
-def _live(hosts: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judgement, ...]]:
+Groups = dict[str, tuple[str, ...]]
+
+
+def _live(hosts: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judgement, ...], Groups]:
     from provision.runs.auditing import audit as flow
+    from provision.runs.drift import groups_of
 
     from .hosts import resolve_hosts
 
     managed = resolve_hosts(hosts, options)
     profiles = ", ".join(sorted({host.profile.name for host in managed}))
-    return profiles, flow(managed, forks=options.forks, ask=host_key_question())
+    judged = flow(managed, forks=options.forks, ask=host_key_question())
+    return profiles, judged, groups_of(managed)
 
 
-def _recorded(files: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judgement, ...]]:
+def _recorded(files: tuple[str, ...], options: HostOptions) -> tuple[str, tuple[Judgement, ...], Groups]:
     from provision.runs.look import judge
 
     from .saved import load
 
     profile = _profile(options)
-    return profile.name, tuple(judge(load(file), profile).judgement for file in files)
+    judged = tuple(judge(load(file), profile).judgement for file in files)
+    return profile.name, judged, {profile.name: tuple(host.host for host in judged)}
 
 
 def _profile(options: HostOptions) -> Profile:

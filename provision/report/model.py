@@ -34,6 +34,8 @@ class Judgement:
     unreached: str | None = None
     unreached_code: int = 3
     as_root: bool = True
+    traits: Mapping[str, str] = field(default_factory=dict)
+    """What other hosts of its group have alike (controls.alike)."""
 
     @property
     def counts(self) -> dict[str, int]:

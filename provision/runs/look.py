@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from provision import controls
 from provision.catalog import catalog
 from provision.catalog.host import stack_for
+from provision.controls.alike import traits
 from provision.controls.model import Finding, Judged
 from provision.facts import Facts
 from provision.recording.program import program
@@ -33,7 +34,11 @@ class Look:
     @property
     def judgement(self) -> Judgement:
         return Judgement(
-            self.recording.host, self.findings, self.judged.stack, as_root=self.recording.as_root
+            self.recording.host,
+            self.findings,
+            self.judged.stack,
+            as_root=self.recording.as_root,
+            traits=traits(self.judged.facts),
         )
 
 

@@ -8,6 +8,8 @@ from provision.verify.result import Check, Started
 from provision.verify.run import verify
 from provision.verify.subject import Subject
 
+from . import peers
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -40,6 +42,11 @@ def prove(
     result = verify(subjects, run_dir, disruptive=disruptive, on_event=tell, forks=forks, only=only)
     for traveller in travellers:
         traveller.checks = result.checks[traveller.name]
+    if not only or "nccl" in only:
+        together = peers.try_all(fleet, travellers)
+        for traveller in travellers:
+            if traveller.name in together:
+                traveller.checks += (together[traveller.name],)
 
 
 def _subject(line: Line, traveller: Traveller) -> Subject:
