@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,7 +32,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The table is written by the process that hears of all tests, not by a worker of pytest-xdist."""
+    """The table is written by the process that hears of all tests, not by a worker of pytest-xdist. Whoever
+    runs the tests behind a shell's `&` or nohup hands down a Ctrl-C that is ignored, and so do those workers;
+    what we start must hear it.
+    """
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     path = config.getoption("--matrix")
     if path and not hasattr(config, "workerinput"):
         config.pluginmanager.register(Matrix(Path(path)))

@@ -80,8 +80,6 @@ class Desk:
             stderr=subprocess.PIPE,
             text=True,
             pass_fds=fds,
-            # Workers of xdist ignore Ctrl-C, and what they start would inherit that.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *words: str, password: str | None = None) -> Told:
@@ -136,7 +134,11 @@ class Desk:
 
     @property
     def newest(self) -> Path:
-        return max((self.folder / "state/gpu-provision/runs").iterdir(), key=lambda p: p.stat().st_mtime)
+        return max(self.runs, key=lambda run: run.stat().st_mtime)
+
+    @property
+    def runs(self) -> list[Path]:
+        return list((self.folder / "state/gpu-provision/runs").glob("*"))
 
     def states(self) -> list[str]:
         return list(json.loads((self.newest / "state.json").read_text())["hosts"].values())
@@ -459,7 +461,7 @@ def test_ctrl_c_while_the_role_waits_for_apts_lock_and_going_on(desk: Desk) -> N
         f"{NO_ROOM}; {HOLD_LOCK.format(600)}", "umount /var/lib/dkms; systemctl stop holder || true"
     ):
         holder = desk.shell("systemctl show holder -P MainPID").strip()
-        earlier = desk.newest
+        earlier = desk.runs
         run = desk.start("bootstrap", desk.host.name, *DEBIAN, "--yes")
         wait_for(lambda: begun(desk, "apt_transaction", earlier), 60, "the transaction waits for the lock")
         second = desk.run("bootstrap", desk.host.name, *DEBIAN, "--yes")
@@ -482,12 +484,10 @@ def test_ctrl_c_while_the_role_waits_for_apts_lock_and_going_on(desk: Desk) -> N
     assert "400 MB are needed" in again.text, "it waited for the lock, and came as far as the disk"
 
 
-def begun(desk: Desk, action: str, earlier: Path) -> bool:
-    """Whether a run later than the `earlier` one is in a task of ours at this moment."""
-    file = desk.newest / "events.jsonl"
-    if desk.newest == earlier or not file.exists():
-        return False
-    last = "".join(file.read_text().splitlines()[-1:])
+def begun(desk: Desk, action: str, earlier: list[Path]) -> bool:
+    """Whether a run later than the `earlier` ones is in a task of ours at this moment."""
+    files = [run / "events.jsonl" for run in desk.runs if run not in earlier]
+    last = "".join("".join(file.read_text().splitlines()[-1:]) for file in files if file.exists())
     return (
         last.endswith("}")
         and json.loads(last).items()
