@@ -6,10 +6,9 @@ import subprocess
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import pytest
+import pytest
 
 KEY = "matrix"
 TREE = Path(__file__).parents[2]
@@ -37,6 +36,15 @@ class Matrix:
         self.path = path
         self.begun = time.monotonic()
         self.rows: dict[str, dict[str, str]] = {}
+        self.meant: set[str] = set()
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        self.meant |= {item.nodeid for item in session.items}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: object, ids: list[str]) -> None:
+        """The same where workers collect and this process does not."""
+        self.meant |= set(ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, row in report.user_properties:
@@ -49,17 +57,20 @@ class Matrix:
         if not self.rows:
             return
         seconds = time.monotonic() - self.begun
-        self.path.write_text(text(self.rows, datetime.now(UTC), commit(), seconds), encoding="utf-8")
+        shown = text(self.rows, len(self.meant), datetime.now(UTC), commit(), seconds)
+        self.path.write_text(shown, encoding="utf-8")
 
 
-def text(rows: dict[str, dict[str, str]], when: datetime, at: str, seconds: float) -> str:
-    """The whole document. A row whose test failed, or did not come far enough, says so in its state."""
+def text(rows: dict[str, dict[str, str]], meant: int, when: datetime, at: str, seconds: float) -> str:
+    """The whole document. A row whose test failed, or did not come far enough, says so in its state; of how
+    many situations there are rows, where a run broke off, stands in the first lines.
+    """
     lost = sum(row.get("gets in") != "yes" for row in rows.values())
     failed = sum(row["outcome"] != "passed" for row in rows.values())
     parts = [
         HEAD,
         f"Run of {when:%-d %B %Y}, {when:%H:%M} UTC, at commit {at}, in {seconds / 60:.0f} minutes: "
-        f"{len(rows)} situations, {lost} hosts lost, {failed} tests failed.\n",
+        f"{len(rows)} of {meant} situations, {lost} hosts lost, {failed} tests failed.\n",
     ]
     for table, columns in COLUMNS.items():
         lines = [row for row in rows.values() if row.get("table") == table]
