@@ -13,6 +13,7 @@ from provision.facts import cpu_list, system
 from provision.facts import topology as facts
 from provision.facts.known import Unknown
 from provision.planners import bindings
+from provision.planners.bindings_files import document as binding_document
 from provision.report import bindings as forms
 
 from .options import HostOptions, host_options
@@ -53,7 +54,7 @@ def topology(
         more = (
             {}
             if not bound
-            else {"bindings": [] if isinstance(made, Unknown) else list(map(forms.document, made))}
+            else {"bindings": [] if isinstance(made, Unknown) else list(map(binding_document, made))}
         )
         click.echo(json.dumps(document(name, read) | more, indent=2))
     elif not isinstance(read, Unknown) and not isinstance(made, Unknown):

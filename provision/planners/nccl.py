@@ -1,6 +1,7 @@
 """Role nccl: /etc/nccl.conf with settings computed from the host's own interfaces and RDMA ports.
 
-Containers and units get the same settings from an environment file, where the profile asks for one.
+Containers and units get the same settings from an environment file, and launchers a map of which cores and
+NICs are near each GPU, where the profile asks for them.
 
 What counts when several speak of one variable: what the profile names (nccl_variables, nccl_interface)
 before what somebody else wrote into the file, and that before what is computed, as long as it can
@@ -12,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Absent, Unknown
-from . import nccl_debug, nccl_env, nccl_file, nccl_platform
+from . import bindings_files, nccl_debug, nccl_env, nccl_file, nccl_platform
 from .nccl_names import problem, text
 from .nccl_network import Chosen, rdma_ports, socket_interface, unfit
 from .wanted import File, Wanted, Why
@@ -33,7 +34,9 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> Wanted:
         return Wanted(refused=f"{nccl_file.PATH} cannot be read, so nothing is put over it: {there.reason}")
     kept = () if isinstance(there, Absent) else nccl_file.foreign(there)
     text = nccl_file.render(chosen.values, kept)
-    return Wanted(files=(File(nccl_file.PATH, text), *_environment(facts, profile, text)), why=chosen.why)
+    placed, why = bindings_files.files(facts, profile)
+    files = (File(nccl_file.PATH, text), *_environment(facts, profile, text), *placed)
+    return Wanted(files=files, why=(*chosen.why, *why))
 
 
 def _environment(facts: Facts, profile: Profile, text: str) -> tuple[File, ...]:

@@ -26,6 +26,8 @@ FILES: tuple[str, ...] = (
     "/etc/gpu-provision/manifest.json",
     "/etc/gpu-provision/clocks.json",
     "/etc/gpu-provision/nccl.env",
+    "/etc/gpu-provision/bindings.json",
+    "/etc/gpu-provision/threads.env",
     "/etc/gpu-provision/firewall.nft",
     # limits and the kernel
     "/etc/security/limits.d/90-gpu-provision.conf",

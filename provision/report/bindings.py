@@ -2,32 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from provision.facts import cpu_list
+from provision.planners.bindings_files import numactl
 
 if TYPE_CHECKING:
     from provision.planners.bindings import Binding
-
-
-def document(binding: Binding) -> dict[str, Any]:
-    """The part of the JSON document that is one GPU's."""
-    return {
-        "gpu": binding.gpu,
-        "index": binding.index,
-        "cpus": cpu_list.show(binding.cpus),
-        "numa_nodes": list(binding.nodes),
-        "nics": list(binding.nics),
-        "threads": binding.threads,
-        "shared": binding.shared,
-        "numactl": numactl(binding),
-    }
-
-
-def numactl(binding: Binding) -> str:
-    """The command prefix that keeps a process on the GPU's cores and memory."""
-    nodes = f" --membind={cpu_list.show(binding.nodes)}" if binding.nodes else ""
-    return f"numactl --physcpubind={cpu_list.show(binding.cpus)}{nodes}"
 
 
 def torchrun(bindings: tuple[Binding, ...]) -> str:

@@ -108,7 +108,13 @@ def test_nothing_is_told_of_a_recording_without_answers() -> None:
     assert set(found) == set(all_controls())
     told = {name for name, f in found.items() if f.status is not Status.UNKNOWN}
     # The profile alone settles that these do not apply: it names no limit, setting or file.
-    assert told == {"host.limits", "host.kernel-settings", "host.time-service", "nccl.environment"}
+    assert told == {
+        "host.limits",
+        "host.kernel-settings",
+        "host.time-service",
+        "nccl.environment",
+        "nccl.bindings",
+    }
 
 
 OTHERS = sorted((RECORDINGS / "others").glob("*.json"))

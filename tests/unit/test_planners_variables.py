@@ -23,6 +23,7 @@ from provision.facts import Facts
 from provision.plan.changes import changes
 from provision.planners import (
     apt_sources,
+    bindings_files,
     cuda,
     gpu_settings,
     nccl,
@@ -53,7 +54,10 @@ TODAY = date(2026, 11, 30)
 # The hosts had no toolkit, and the recordings are older than the questions about one.
 NOT_ASKED_THEN: dict[str, Any] = {
     "cuda.installed": {"rc": 0, "stdout": "[]", "stderr": ""},
-    **{f"file:{path}": {"missing": True} for path in (*cuda.TEXTS, nccl.nccl_env.PATH)},
+    **{
+        f"file:{path}": {"missing": True}
+        for path in (*cuda.TEXTS, nccl.nccl_env.PATH, bindings_files.MAP, bindings_files.THREADS)
+    },
 }
 # Another value for each variable, and one more where two kinds of value differ.
 CHANGES: dict[str, list[Any]] = {
@@ -75,6 +79,7 @@ CHANGES: dict[str, list[Any]] = {
     "gpu_settings_mig": [True],
     "nccl_interface": ["eth9"],
     "nccl_environment": [True],
+    "nccl_bindings": [True],
     "nccl_debug": [{"level": "INFO", "until": "2026-12-24"}, {"level": "WARN", "until": "2999-01-01"}],
     "nccl_variables": [{"NCCL_IB_TIMEOUT": 22}, {"NCCL_SOCKET_IFNAME": "=host1"}, {"NCCL_NO_SUCH_THING": 1}],
 }
@@ -162,5 +167,5 @@ def test_a_changed_variable_puts_its_role_in_the_plan(host: str, name: str, valu
 
 def test_every_file_that_a_planner_writes_is_asked_for() -> None:
     ours = {rival_modules.MODPROBE, apt_sources.PATH, nvidia_repository.SOURCE, nvidia_repository.KEYRING, nvidia_repository.PIN,
-            gpu_settings.DROP_IN, gpu_settings.UNIT_FILE, gpu_settings.SCRIPT, nccl.nccl_file.PATH, nccl.nccl_env.PATH, *nccl.nccl_platform.paths()}  # fmt: skip
+            gpu_settings.DROP_IN, gpu_settings.UNIT_FILE, gpu_settings.SCRIPT, nccl.nccl_file.PATH, nccl.nccl_env.PATH, *nccl.nccl_platform.paths(), bindings_files.MAP, bindings_files.THREADS}  # fmt: skip
     assert ours <= set(FILES)
