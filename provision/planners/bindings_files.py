@@ -47,7 +47,7 @@ def numactl(binding: Binding) -> str:
 def made(facts: Facts) -> tuple[Binding, ...] | Unknown:
     """The bindings of this host; unknown where its table of links cannot be read."""
     found = bindings(facts.topology, facts.cpu)
-    return found or Unknown("the table of links has no GPU")
+    return Unknown("the table of links has no GPU") if found == () else found
 
 
 def files(facts: Facts, profile: Profile) -> tuple[tuple[File, ...], tuple[Why, ...]]:

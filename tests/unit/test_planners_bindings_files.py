@@ -78,6 +78,7 @@ def test_files_that_nobody_asks_for_go() -> None:
 
 
 def test_what_cannot_be_told_is_left_alone_and_is_no_work_of_the_role() -> None:
-    broken = {"nvidia-smi.topology": said("garbage\n")}
-    assert files(**broken) == {}
-    assert judge(**broken).status is Status.UNKNOWN
+    for broken in ("garbage\n", "\tNIC0\nNIC0\t X \n"):
+        items = {"nvidia-smi.topology": said(broken)}
+        assert files(**items) == {}
+        assert judge(**items).status is Status.UNKNOWN
