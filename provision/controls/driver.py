@@ -234,8 +234,10 @@ def flavour(host: Judged) -> Verdict:
     now = host.facts.loaded_driver
     if isinstance(now, LoadedDriver) and isinstance(now.open, bool):
         built["loaded"] = now.open
-    elif not isinstance(now, Absent) and host.facts.recording.asked("file:/proc/driver/nvidia/version"):
-        return unknown("the flavour of the loaded module cannot be told")
+    elif isinstance(now, LoadedDriver):
+        return unknown(now.open)
+    elif isinstance(now, Unknown) and host.facts.recording.asked("file:/proc/driver/nvidia/version"):
+        return unknown(now)
     if not built:
         return unknown("no module is built whose licence tells its flavour")
     expected = f"{driver.modules} modules"

@@ -138,7 +138,6 @@ class Facts:
             self.recording.file("/proc/driver/nvidia/version"),
             self.recording.file("/sys/module/nvidia/version"),
             self.modules_loaded,
-            self.modinfo,
         )
 
     @cached_property

@@ -116,12 +116,13 @@ def modules(answer: Answer) -> frozenset[str] | Unknown:
 
 
 def loaded_driver(
-    proc: Answer, sys: Answer, loaded: frozenset[str] | Unknown, on_disk: ModInfo | Absent | Unknown
+    proc: Answer, sys: Answer, loaded: frozenset[str] | Unknown
 ) -> LoadedDriver | Absent | Unknown:
     """The loaded nvidia module, from /proc/driver/nvidia/version and /sys/module/nvidia/version.
 
     Either file exists exactly while the module is loaded, so one that is known not to be there
-    settles it, unless the list of modules says otherwise.
+    settles it, unless the list of modules says otherwise. Only the first tells the flavour: the module
+    on disk may have been replaced since, and both flavours carry the same version.
     """
     text = output(proc)
     if not isinstance(text, Unknown):
@@ -129,22 +130,28 @@ def loaded_driver(
         version = driver_version(line)
         if version is None:
             return Unknown(f"/proc/driver/nvidia/version: {quote(text) or 'it is empty'}", proc.item)
-        return LoadedDriver(version, "Open Kernel Module" in line)
+        return LoadedDriver(version, _flavour(line, proc.item))
     from_sys = output(sys)
     if not isinstance(from_sys, Unknown):
         version = driver_version(from_sys)
         if version is None:
             return Unknown(f"/sys/module/nvidia/version names no version: {quote(from_sys)}", sys.item)
-        flavour: bool | Unknown = Unknown("the flavour of the loaded module was not read", proc.item)
-        if isinstance(on_disk, ModInfo) and on_disk.version == version:
-            flavour = on_disk.open
-        return LoadedDriver(version, flavour)
+        return LoadedDriver(version, Unknown(f"the flavour of the loaded module: {text.reason}", proc.item))
     listed = None if isinstance(loaded, Unknown) else "nvidia" in loaded
     if listed is False or (listed is None and (proc.missing or sys.missing)):
         return ABSENT
     if listed:
         return Unknown(f"nvidia is loaded, its version was not read: {text.reason}", proc.item)
     return text
+
+
+def _flavour(line: str, item: str) -> bool | Unknown:
+    """Whether the open modules are loaded: `Open Kernel Module for x86_64`, or `x86_64 Kernel Module`."""
+    if re.search(r"\bNVIDIA UNIX Open Kernel Module for \w+\s", line):
+        return True
+    if re.search(r"\bNVIDIA UNIX \w+ Kernel Module\s", line):
+        return False
+    return Unknown(f"the flavour of the loaded module: {quote(line)}", item)
 
 
 def modinfo(answer: Answer) -> ModInfo | Absent | Unknown:

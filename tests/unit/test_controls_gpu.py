@@ -122,6 +122,10 @@ CASES: list[tuple[str, dict[str, Any], Status, str]] = [
     ("driver.next-boot", {"kernels": said([kernel(headers=False)])}, Status.FAIL, "has no headers"),
     ("driver.next-boot", {"virtualization": said("lxc\n"), "kernels": said([kernel(module=None)])}, Status.FAIL, "no module"),
     ("driver.modules-flavour", {"kernels": said([{**kernel(), "nvidia_license": "Dual MIT/GPL"}])}, Status.FAIL, "open modules"),
+    # The module on disk does not tell which one is loaded: the version of both flavours is the same.
+    ("driver.modules-flavour", {"file:/proc/driver/nvidia/version": {**text("NVRM version: NVIDIA"), "cut": True}}, Status.UNKNOWN, "cut at the collector's limit"),
+    ("driver.modules-flavour", {"file:/proc/driver/nvidia/version": {"denied": True}}, Status.UNKNOWN, "no right to read it"),
+    ("driver.modules-flavour", {"file:/proc/driver/nvidia/version": {"not_asked": "no time was left"}}, Status.UNKNOWN, "no time was left"),
     ("driver.single-origin", {"dpkg.list": dpkg({**CONVERGED, "nvidia-utils-580-server": "580.1-1"})}, Status.FAIL, "nvidia-utils-580"),
     ("driver.pinned", {"apt.holds": said("\n".join([*DRIVER, "nvidia-modprobe"]) + "\n")}, Status.FAIL, "1 of 9"),
     ("driver.pinned", {"apt.holds": said("E: broken\n", 100)}, Status.UNKNOWN, "ended with status 100"),
