@@ -135,7 +135,7 @@ def free_disks(host: Judged) -> Verdict:
         return skipped("this host shows no disk")
     free, idle, unread = [], [], []
     for disk in disks:
-        holds = disk.holds
+        holds = host.facts.contents(disk.path)
         if isinstance(holds, Unknown):
             unread.append(holds)
         elif not holds:

@@ -20,6 +20,7 @@ from . import apt as _apt
 from . import apt_sources as _apt_sources
 from . import containers as _containers
 from . import cuda as _cuda
+from . import disk_contents as _disk_contents
 from . import disk_health as _disk_health
 from . import disks as _disks
 from . import docker_flags as _docker_flags
@@ -37,6 +38,7 @@ from . import pci as _pci
 from . import smi_list as _smi_list
 from . import smi_trouble as _trouble
 from . import sshd as _sshd
+from . import surfaces as _surfaces
 from . import system as _system
 from . import topology as _topology
 from . import units as _units
@@ -242,6 +244,7 @@ class Facts:
     # Disks
 
     blkid = _fact(_disks.signatures, "blkid")
+    surfaces = _fact(_surfaces.surfaces, "disks.surfaces")
     mounts = _fact(_mounts.mounts, "findmnt")
     raids = _fact(_disk_health.raids, "mdstat")
     nvme_health = _fact(_disk_health.nvme_health, "nvme.smart")
@@ -267,6 +270,23 @@ class Facts:
         return tuple(
             d for d in devices if d.kind == "disk" and d.size > 0 and not d.name.startswith(("zram", "ram"))
         )
+
+    def contents(self, path: str) -> tuple[str, ...] | Unknown:
+        """All that is on the disk of that path, in words; empty only where it is known to be empty."""
+        disks = self.disks
+        if isinstance(disks, Unknown):
+            return disks
+        disk = next((d for d in disks if d.path == path), None)
+        if disk is None:
+            return Unknown(f"there is no disk {path}", "lsblk")
+        return _disk_contents.contents(disk, self.surface(disk))
+
+    def surface(self, disk: _disks.BlockDevice) -> _surfaces.Surface | Unknown:
+        """What lies on one disk itself."""
+        found = self.surfaces
+        if isinstance(found, Unknown):
+            return found
+        return found.get(disk.name, Unknown(f"nothing was told of {disk.path}", "disks.surfaces"))
 
     @cached_property
     def fstab(self) -> tuple[_mounts.FstabEntry, ...] | Absent | Unknown:

@@ -43,33 +43,14 @@ class BlockDevice:
     rotational: bool | None
     read_only: bool | None
     by_id: tuple[str, ...]
-    signatures_read: bool
     children: tuple[BlockDevice, ...]
+    removable: bool | None = None
 
     def walk(self) -> Iterator[BlockDevice]:
         """This device and all that is built on it."""
         yield self
         for child in self.children:
             yield from child.walk()
-
-    @property
-    def holds(self) -> tuple[str, ...] | Unknown:
-        """All that is on this device, in words; an empty tuple only where it is known to be empty."""
-        found = []
-        for device in self.walk():
-            if device.pttype:
-                found.append(f"{device.path}: partition table {device.pttype}")
-            if device is not self:
-                found.append(f"{device.path}: {device.kind} of {_human(device.size)}")
-            if device.fstype:
-                named = " ".join(
-                    f'{key}="{v}"' for key, v in (("label", device.label), ("uuid", device.uuid)) if v
-                )
-                found.append(f"{device.path}: {device.fstype} {named}".rstrip())
-            found += [f"{device.path}: in use as {point}" for point in device.mountpoints]
-        if not found and not self.signatures_read:
-            return Unknown(f"what is on {self.path} could not be read", "blkid")
-        return tuple(found)
 
 
 def signatures(answer: Answer) -> Mapping[str, Mapping[str, str]] | Unknown:
@@ -133,7 +114,6 @@ def _device(
     points = entry.get("mountpoints")
     points = points if isinstance(points, list) else [entry.get("mountpoint")]
     ids = [text_of(entry, "id-link")]
-    seen = isinstance(signs, dict) or any(text_of(entry, key) for key in ("fstype", "pttype", "ptuuid"))
     return BlockDevice(
         name,
         path,
@@ -150,8 +130,8 @@ def _device(
         flag_of(entry, "rota"),
         flag_of(entry, "ro"),
         tuple(f"/dev/disk/by-id/{link}" for link in ids if link),
-        seen,
         tuple(children),
+        flag_of(entry, "rm"),
     )
 
 
@@ -181,7 +161,8 @@ def with_ids(devices: tuple[BlockDevice, ...], ids: Mapping[str, tuple[str, ...]
     )
 
 
-def _human(size: int) -> str:
+def human(size: int) -> str:
+    """A size in bytes as a person reads it."""
     amount = float(size)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

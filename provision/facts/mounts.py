@@ -39,7 +39,11 @@ class FstabEntry:
 
 @record
 class Space:
-    """Room on one mounted local file system, in bytes; `available` is what ordinary users may still write."""
+    """Room on one mounted local file system, in bytes; `available` is what ordinary users may still write.
+
+    `owner`, `group` (a number where the host's own files have no name for it) and `mode` (four octal digits)
+    are those of its top folder.
+    """
 
     target: str
     source: str
@@ -48,6 +52,9 @@ class Space:
     available: int
     inodes: int | None
     inodes_free: int | None
+    owner: str | None = None
+    group: str | None = None
+    mode: str | None = None
 
 
 def mounts(answer: Answer) -> tuple[Mount, ...] | Unknown:
@@ -111,5 +118,6 @@ def space(answer: Answer) -> tuple[Space, ...] | Unknown:
             )
         source, fstype = text_of(row, "source") or "", text_of(row, "type") or ""
         inodes, free = int_of(row, "inodes"), int_of(row, "inodes_free")
-        result.append(Space(target, source, fstype, size, available, inodes, free))
+        top = (text_of(row, key) for key in ("owner", "group", "mode"))
+        result.append(Space(target, source, fstype, size, available, inodes, free, *top))
     return tuple(result)

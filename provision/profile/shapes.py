@@ -12,6 +12,8 @@ from datetime import date
 from typing import Any
 
 from .administrators import wrong as administrators
+from .mounts import erase as data_disks_erase
+from .mounts import mounts as data_disks_mounts
 from .repositories import public_key, repository
 
 
@@ -204,6 +206,8 @@ SHAPES: dict[str, Callable[[Any], str | None]] = {
     "nvidia_driver_repository": repository,
     "nvidia_driver_repository_key": public_key,
     "ssh_hardening_admins": administrators,
+    "data_disks_erase": data_disks_erase,
+    "data_disks_mounts": data_disks_mounts,
     "firewall_allow": firewall_allow,
     "firewall_ssh_from": sources,
     "firewall_ssh_unlimited": sources,

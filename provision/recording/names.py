@@ -143,6 +143,7 @@ GLOBS: tuple[str, ...] = (
     "/etc/systemd/system/*nvidia*",
     "/etc/systemd/system/*nvidia*.d/*.conf",
     "/etc/systemd/system/*.mount",
+    "/var/lib/gpu-provision/disks/*.json",
     "/etc/profile.d/*cuda*",
     "/etc/default/grub.d/*",
 )

@@ -65,4 +65,8 @@ def check_key(actual: Any, key: str, want: Any, where: str) -> None:
 
 
 def names_of_facts() -> list[str]:
-    return [name for name in dir(Facts) if not name.startswith("_") and name not in ("file", "files")]
+    return [
+        name
+        for name in dir(Facts)
+        if not name.startswith("_") and name not in ("file", "files", "surface", "contents")
+    ]

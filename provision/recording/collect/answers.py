@@ -14,6 +14,7 @@ from .nvidia import cdi, docker_started, nvidia_devices, nvidia_files, nvidia_pr
 from .packages import apt_holds, apt_lists, package_locks
 from .sshd import sshd_effective, sshd_files
 from .storage import disks_by_id, nvme_smart, space
+from .surfaces import surfaces
 from .system import clock, limits, rights, sysctl
 from .units import units
 
@@ -38,6 +39,7 @@ BUILTINS: "Dict[str, Callable[..., Dict[str, Any]]]" = {
     "docker_started": docker_started,
     "disks_by_id": disks_by_id,
     "space": space,
+    "surfaces": surfaces,
     "nvme_smart": nvme_smart,
     "rdma": rdma,
     "net": net,
