@@ -232,10 +232,10 @@ def flavour(host: Judged) -> Verdict:
         return unknown(kernels)
     built = {k.release: k.nvidia_open for k in kernels if k.image and k.nvidia_open is not None}
     now = host.facts.loaded_driver
-    if isinstance(now, LoadedDriver) and isinstance(now.open, bool):
+    if isinstance(now, LoadedDriver):
+        if isinstance(now.open, Unknown):
+            return unknown(now.open)
         built["loaded"] = now.open
-    elif isinstance(now, LoadedDriver):
-        return unknown(now.open)
     elif isinstance(now, Unknown) and host.facts.recording.asked("file:/proc/driver/nvidia/version"):
         return unknown(now)
     if not built:
