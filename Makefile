@@ -2,7 +2,7 @@
 BIN := .venv/bin
 MATRICES := tests/lab/test_ssh_shapes.py tests/lab/test_lockout_faults.py
 
-.PHONY: help setup demo test lint unit lab molecule full ssh-matrix clean
+.PHONY: help setup demo test lint unit lab vm molecule full ssh-matrix clean
 
 help:
 	@sed -n 's/^## //p' $(MAKEFILE_LIST)
@@ -16,8 +16,8 @@ demo: setup
 	$(BIN)/gpu-provision lab ssh demo -- true 2>/dev/null || $(BIN)/gpu-provision lab up demo
 	$(BIN)/gpu-provision bootstrap demo --profile research --set nvidia_driver_source=debian --yes
 
-## make test      every check: lint, unit, lab and molecule (lab hosts, as root)
-test: setup lint unit lab molecule
+## make test      every check: lint, unit, lab, vm and molecule (lab hosts, as root)
+test: setup lint unit lab vm molecule
 
 ## make lint      ruff, mypy, yamllint, ansible-lint
 lint: setup
@@ -36,6 +36,10 @@ lab: setup
 	$(BIN)/pytest tests/lab -q -m "not full and not alone" -n 2 --dist loadfile --durations=25
 	$(BIN)/pytest tests/lab -q -m "not full and alone"
 
+## make vm        virtual machines, one after the other; skipped with its reason where this machine cannot run them
+vm: setup
+	$(BIN)/pytest tests/vm -q -m "not full" --durations=10
+
 ## make molecule  each role on lab hosts: check mode, converge, idempotence, verify
 molecule: setup
 	tools/molecule
@@ -44,6 +48,7 @@ molecule: setup
 full: setup lint unit ssh-matrix
 	$(BIN)/pytest tests/lab -q -m "not alone" -n 2 --dist loadfile $(MATRICES:%=--ignore=%)
 	$(BIN)/pytest tests/lab -q -m alone
+	$(BIN)/pytest tests/vm -q
 	tools/molecule
 
 ## make ssh-matrix   each SSH shape and each fault on Debian 12 and 13; writes docs/ssh-matrix.md

@@ -8,6 +8,7 @@ import sys
 import click
 
 RELEASES = ["bookworm", "trixie"]
+KINDS = ["container", "vm"]
 
 
 @click.group()
@@ -19,33 +20,38 @@ def lab() -> None:
 @click.argument("name", required=False)
 @click.option("--release", type=click.Choice(RELEASES), help="Debian release; bookworm where none is given.")
 @click.option(
-    "--kind", type=click.Choice(["container"]), default="container", show_default=True, help="Kind of host."
+    "--kind",
+    type=click.Choice(KINDS),
+    help="Kind of host; container where none is given. A vm has its own kernel and NVMe disks.",
 )
 @click.option(
     "--gpus", metavar="MODEL:COUNT", help="GPUs of the double, several with commas. Without it: two A100s."
 )
-def up(name: str | None, release: str | None, kind: str, gpus: str | None) -> None:
+def up(name: str | None, release: str | None, kind: str | None, gpus: str | None) -> None:
     """Make a host and boot it, or boot again one that is off.
 
     Prints name, address, release and GPUs when its sshd answers.
     """
-    del kind  # there is one
     from .. import lab as rooms
 
-    host = rooms.up(name, release=release, gpus=gpus, say=lambda words: click.echo(words, err=True))
+    host = rooms.up(
+        name, release=release, kind=kind, gpus=gpus, say=lambda words: click.echo(words, err=True)
+    )
     click.echo(f"{host.name}\t{host.address}\t{host.release}\t{host.gpus}")
 
 
 @lab.command("list")
 def list_() -> None:
-    """List the hosts: name, state, release, address and the GPUs of the double."""
+    """List the hosts: name, state, kind, release, address and the GPUs of the double."""
     from .. import lab as rooms
 
-    rows = [(host.name, host.state, host.release, host.address, host.gpus) for host in rooms.hosts()]
+    rows = [
+        (host.name, host.state, host.kind, host.release, host.address, host.gpus) for host in rooms.hosts()
+    ]
     if not rows:
         click.echo("no lab host; `gpu-provision lab up` makes one", err=True)
         return
-    head = ("NAME", "STATE", "RELEASE", "ADDRESS", "GPUS (DOUBLE)")
+    head = ("NAME", "STATE", "KIND", "RELEASE", "ADDRESS", "GPUS (DOUBLE)")
     widths = [max(len(row[column]) for row in [head, *rows]) for column in range(len(head))]
     for row in [head, *rows]:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -18,19 +18,21 @@ def up(
     name: str | None = None,
     *,
     release: str | None = None,
+    kind: str | None = None,
     gpus: str | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> LabHost:
     """Makes and boots a host; returns when its sshd answers. A host that is off is booted again as it is.
 
-    `release` is bookworm where none is given; `gpus` is MODEL[:COUNT], several with commas, else two A100s.
+    `release` is bookworm and `kind` container where none is given; `gpus` is MODEL[:COUNT], several with
+    commas, else two A100s.
     `say` is told what takes longer than a moment. Raises Usage where this machine cannot run a lab or the
     call is wrong, Failure where the name is taken or the host does not boot; then nothing of it is left.
     """
     from . import life, needs
 
-    needs.require()
-    return life.up(place(), name, release, gpus, say)
+    needs.require(kind)
+    return life.up(place(), name, release, kind, gpus, say)
 
 
 def find(name: str) -> LabHost | None:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from ..transport.target import Target
-from . import cgroups
+from . import cgroups, kinds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +28,20 @@ class LabHost:
     base: str
 
     @property
+    def kind(self) -> str:
+        """`container`, or `vm` for a virtual machine."""
+        note = self.folder / "kind"
+        return note.read_text().strip() if note.exists() else kinds.DEFAULT
+
+    @property
     def folder(self) -> Path:
         return self.place.hosts / self.name
 
     @property
     def root(self) -> Path:
-        """The host's file system as seen from this machine."""
+        """The host's file system as seen from this machine: a container's at all times, a virtual
+        machine's only until its first boot.
+        """
         return self.folder / "root"
 
     @property
@@ -98,7 +106,9 @@ class LabHost:
             ),
         )
 
-    def save(self) -> None:
+    def save(self, kind: str = kinds.DEFAULT) -> None:
+        """Writes down what is known of a new host."""
+        (self.folder / "kind").write_text(f"{kind}\n")
         record = {key: value for key, value in asdict(self).items() if key != "place"}
         half = self.folder / ".host.json"
         half.write_text(json.dumps(record, indent=1) + "\n")

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ..errors import Failure, Usage
-from . import base, cgroups, keys, machine, mounts, network, settings
+from . import base, cgroups, keys, kinds, machine, mounts, network, settings
 from .host import LabHost, all_hosts, load
 from .shell import lock
 from .sources import RELEASES
@@ -29,7 +29,12 @@ def making(place: Place, name: str) -> Path:
 
 
 def up(
-    place: Place, name: str | None, release: str | None, gpus: str | None, say: Callable[[str], None]
+    place: Place,
+    name: str | None,
+    release: str | None,
+    kind: str | None,
+    gpus: str | None,
+    say: Callable[[str], None],
 ) -> LabHost:
     """Makes a host and boots it, or boots again one that is off."""
     from . import double
@@ -45,9 +50,9 @@ def up(
     known = load(place, name) if name else None
     root = None
     if known is None or not known.whole:
-        root = base.ensure(place, release or DEFAULT_RELEASE, say)
+        root = kinds.of(kind or kinds.DEFAULT).base(place, release or DEFAULT_RELEASE, say)
         keys.lab_key(place)
-    host, held = claim(place, name, release, spec, root)
+    host, held = claim(place, name, release, kind, spec, root)
     with held:
         was_there = host.whole
         try:
@@ -65,7 +70,12 @@ def up(
 
 
 def claim(
-    place: Place, name: str | None, release: str | None, gpus: str | None, root: Path | None
+    place: Place,
+    name: str | None,
+    release: str | None,
+    kind: str | None,
+    gpus: str | None,
+    root: Path | None,
 ) -> tuple[LabHost, ExitStack]:
     """Takes a name and an address that no other host has, on disk before anything is made.
 
@@ -83,11 +93,12 @@ def claim(
         if host := there.get(name):
             if host.state != "off":
                 raise Failure("a lab host of this name runs", host=name, do=f"gpu-provision lab down {name}")
-            if (release or host.release, gpus or host.gpus) != (host.release, host.gpus):
+            asked = (release or host.release, kind or host.kind, gpus or host.gpus)
+            if asked != (host.release, host.kind, host.gpus):
                 raise Failure(
-                    f"the lab host that is off has {host.release} and {host.gpus}",
+                    f"the lab host that is off has {host.release} and {host.gpus}, and is a {host.kind}",
                     host=name,
-                    do=f"gpu-provision lab down {name}, or start it without --release and --gpus",
+                    do=f"gpu-provision lab down {name}, or start it without --release, --kind and --gpus",
                 )
         else:
             used = {host.number for host in there.values()}
@@ -97,9 +108,10 @@ def claim(
             if root is None:
                 raise Failure("another run has taken this lab host down", host=name)
             release, gpus = release or DEFAULT_RELEASE, gpus or double.DEFAULT_GPUS
-            host = LabHost(place, name, release, gpus, number, network.address(place, number), root.name)
+            address = network.address(place, number)
+            host = LabHost(place, name, release, gpus, number, address, root.name)
             host.folder.mkdir(mode=0o755)
-            host.save()
+            host.save(kind or kinds.DEFAULT)
         settings.raise_(place)
         network.up(place)
         base.forget_old(place, {host.base, *(other.base for other in there.values())})

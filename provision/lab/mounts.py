@@ -16,6 +16,11 @@ def lay(base: Path, layer: Path, work: Path, root: Path) -> None:
     run(["mount", "-t", "overlay", "gpu-provision-lab", "-o", options, root])
 
 
+def show(disk: Path, start: int, size: int, point: Path) -> None:
+    """Mounts the file system that lies `start` bytes into a disk's file and is `size` bytes long."""
+    run(["mount", "-o", f"loop,offset={start},sizelimit={size}", disk, point])
+
+
 def below(folder: Path) -> list[Path]:
     """Mount points at or below a folder, in the order in which they can be unmounted."""
     points = []

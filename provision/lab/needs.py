@@ -22,6 +22,9 @@ TOOLS = {
     "ssh": "openssh-client",
     "setpriv": "util-linux",
 }
+# What virtual machines need beside that.
+VM_TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs", "cp": "coreutils"}
+VM_NODES = {"/dev/net/tun": "tap links", "/dev/loop-control": "loop devices"}
 NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--cgroup")
 PROBE = RUN / "probe"  # something is mounted there in a mount table that ends with the probe
 OVERLAY = "mount -t overlay lab -o lowerdir=a,upperdir=b,workdir=c d"
@@ -29,27 +32,28 @@ ROOT = "the lab needs root: it mounts, makes a bridge and starts containers"
 KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 
-def missing_packages() -> list[str]:
-    """Debian packages whose tools the lab needs and this machine lacks."""
+def missing_packages(kind: str | None = None) -> list[str]:
+    """Debian packages whose tools hosts of a kind need and this machine lacks."""
     path = plain_environment()["PATH"]
-    missing = {package for tool, package in TOOLS.items() if shutil.which(tool, path=path) is None}
+    tools = TOOLS | (VM_TOOLS if kind == "vm" else {})
+    missing = {package for tool, package in tools.items() if shutil.which(tool, path=path) is None}
     if not KEYRING.exists():
         missing.add("debian-archive-keyring")
     return sorted(missing)
 
 
-def can_run() -> str | None:
-    """Why this machine cannot run a lab, or None where it can."""
+def can_run(kind: str | None = None) -> str | None:
+    """Why this machine cannot run lab hosts of a kind, or None where it can."""
     if os.geteuid() != 0:
         return ROOT
-    if missing := missing_packages():
+    if missing := missing_packages(kind):
         return f"the lab needs tools that are not installed: apt-get install {' '.join(missing)}"
-    return _kernel_lacks()
+    return _kernel_lacks(kind)
 
 
-def could_run() -> bool:
+def could_run(kind: str | None = None) -> bool:
     """Whether only root or tools are wanting, which can be had, and not the kernel."""
-    return _kernel_lacks() is None
+    return _kernel_lacks(kind) is None
 
 
 def require_root() -> None:
@@ -58,10 +62,10 @@ def require_root() -> None:
         raise Usage(ROOT, do="run the lab's commands with sudo; no other command needs root")
 
 
-def require() -> None:
+def require(kind: str | None = None) -> None:
     """Raises Usage (exit code 2) with what is missing, where this machine cannot run a lab."""
     require_root()
-    reason = can_run()
+    reason = can_run(kind)
     if reason is None:
         return
     says, _, command = reason.partition(": apt-get ")
@@ -70,8 +74,8 @@ def require() -> None:
     raise Usage(reason)
 
 
-def _kernel_lacks() -> str | None:
-    if os.geteuid() != 0 or missing_packages():
+def _kernel_lacks(kind: str | None = None) -> str | None:
+    if os.geteuid() != 0 or missing_packages(kind):
         return None  # cannot be tried
     if run([*NAMESPACES, "true"], check=False).returncode:
         return "the lab needs namespaces that this machine does not give to root (is it a container?)"
@@ -79,4 +83,8 @@ def _kernel_lacks() -> str | None:
     PROBE.mkdir(parents=True, exist_ok=True)
     if run([*NAMESPACES, "sh", "-c", script], check=False).returncode:
         return "the lab needs overlayfs, which this machine's kernel does not give"
+    if kind == "vm":
+        for node, what in VM_NODES.items():
+            if not Path(node).exists():
+                return f"virtual machines need {what} ({node}), which this machine's kernel does not give"
     return None

@@ -59,6 +59,12 @@ def down(place: Place) -> None:
     (place.state / "subnet").unlink(missing_ok=True)
 
 
+def tap(place: Place, link: str) -> None:
+    """Makes the link of a virtual machine and puts it on the bridge."""
+    run(["ip", "tuntap", "add", "dev", link, "mode", "tap"])
+    run(["ip", "link", "set", link, "master", place.bridge, "up"])
+
+
 def drop_link(link: str) -> None:
     """Removes a host's link at once; the kernel would do it too, a little after the host's last process."""
     if Path(f"/sys/class/net/{link}").exists():

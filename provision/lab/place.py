@@ -36,6 +36,11 @@ class Place:
         return self.state / "base"
 
     @property
+    def images(self) -> Path:
+        """System disks that virtual machines start from."""
+        return self.state / "images"
+
+    @property
     def compiler_cache(self) -> Path:
         return self.state / "ccache"
 

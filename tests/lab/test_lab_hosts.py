@@ -132,7 +132,7 @@ def test_a_taken_name_is_refused(host: LabHost) -> None:
 def test_list_shows_the_host(host: LabHost) -> None:
     listed = subprocess.run([*COMMAND, "list"], capture_output=True, text=True, check=True).stdout
     line = next(line for line in listed.splitlines() if line.startswith(host.name))
-    assert line.split() == [host.name, "running", host.release, host.address, host.gpus]
+    assert line.split() == [host.name, "running", "container", host.release, host.address, host.gpus]
 
 
 @pytest.mark.alone

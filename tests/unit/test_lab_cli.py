@@ -42,17 +42,19 @@ def test_down_takes_what_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_up_passes_what_was_asked_and_prints_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[tuple[object, ...]] = []
 
-    def up(name: str | None, *, release: str | None, gpus: str | None, say: object) -> LabHost:
-        asked.append((name, release, gpus))
+    def up(
+        name: str | None, *, release: str | None, kind: str | None, gpus: str | None, say: object
+    ) -> LabHost:
+        asked.append((name, release, kind, gpus))
         return host(name or "gpu01")
 
     monkeypatch.setattr(lab, "up", up)
     assert call("up").stdout == "gpu01\t10.201.77.11\ttrixie\tT4:1\n"
     assert call("up", "n1", "--release", "trixie", "--gpus", "T4:1", "--kind", "container").exit_code == 0
-    assert asked == [(None, None, None), ("n1", "trixie", "T4:1")]
+    assert asked == [(None, None, None, None), ("n1", "trixie", "container", "T4:1")]
 
 
-@pytest.mark.parametrize("words", [["--release", "sid"], ["--kind", "vm"]])
+@pytest.mark.parametrize("words", [["--release", "sid"], ["--kind", "jail"]])
 def test_up_refuses_what_there_is_not(words: list[str]) -> None:
     assert call("up", *words).exit_code == 2
 
@@ -60,8 +62,15 @@ def test_up_refuses_what_there_is_not(words: list[str]) -> None:
 def test_list_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lab, "hosts", lambda: [host("gpu01"), host("a-longer-name")])
     lines = call("list").stdout.splitlines()
-    assert lines[0].split()[:4] == ["NAME", "STATE", "RELEASE", "ADDRESS"]
-    assert lines[2].split() == ["a-longer-name", "half-made", "trixie", "10.201.77.11", "T4:1"]
+    assert lines[0].split()[:5] == ["NAME", "STATE", "KIND", "RELEASE", "ADDRESS"]
+    assert lines[2].split() == [
+        "a-longer-name",
+        "half-made",
+        "container",
+        "trixie",
+        "10.201.77.11",
+        "T4:1",
+    ]
     assert len({line.index("10.") for line in lines[1:]}) == 1
 
 
