@@ -39,8 +39,14 @@ def docker_of(host: Judged) -> Engine | Verdict:
     """The docker engine of this host, on a host with GPUs to give to containers."""
     engines = host.facts.engines
     if isinstance(engines, Unknown):
-        # Without the list of packages, docker's own answer tells that it is there.
-        return unknown(engines) if isinstance(host.facts.docker, Unknown | Absent) else _unpackaged(host)
+        # Without the list of packages, docker's own answer tells that it is there; but one from a snap only
+        # its unit tells.
+        if isinstance(host.facts.docker, Unknown | Absent):
+            return unknown(engines)
+        units = host.facts.units
+        if isinstance(units, Unknown) and host.facts.recording.asked("units"):
+            return unknown(units)
+        return _unpackaged(host)
     ours = cards(host)
     if isinstance(ours, Verdict) and ours.status is Status.SKIP:
         return ours

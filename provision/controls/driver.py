@@ -127,6 +127,9 @@ def loaded(host: Judged) -> Verdict:
     library = silence.userspace_version if isinstance(silence, DriverSilence) else None
     mismatch = isinstance(silence, DriverSilence) and silence.trouble is SmiTrouble.VERSION_MISMATCH
     if same_driver(now.version, version) and not mismatch:
+        if isinstance(silence, DriverSilence) and silence.trouble is SmiTrouble.OTHER:
+            # A library of another release than both shows only here, in words that cannot be read.
+            return unknown(f"whether the library is of that release: {silence.says}")
         return passed(f"{now.version} loaded and installed")
     return failed(
         f"{version} loaded",

@@ -238,7 +238,8 @@ def nic_locality(host: Judged) -> Verdict:
     far = [gpu for gpu, (_, link) in near.items() if link in ("SYS", "SOC")]
     if is_vm(host) and far:
         return skipped("a virtual machine shows its hypervisor's bus, not the machine's")
-    if far and isinstance(host.facts.smi, Unknown) and host.facts.smi_trouble is SmiTrouble.OTHER:
+    if far and isinstance(host.facts.smi, Unknown) and "nvidia-smi.query" in host.facts.recording.items:
+        # Whether the model has a fabric was to be asked; a recording of the table alone is judged by itself.
         return unknown(host.facts.smi)
     board = board_of(host)
     switched = board is not None and board["kind"] == "switched"

@@ -17,6 +17,8 @@ from provision.recording.model import Recording
 from provision.runs.look import judge
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from provision.controls.model import Finding
 
 RECORDINGS = Path(__file__).parent.parent / "recordings"
@@ -25,6 +27,19 @@ HEALTHY = Recording.from_json((RECORDINGS / "healthy" / "debian12-a100.json").re
 TODAY = date(2026, 11, 30)
 # What the healthy host was converged with.
 VARIABLES: dict[str, Any] = {"nvidia_driver_source": "debian", "gpu_settings_clocks": "max"}
+
+# Controls that say what another answer tells, and that do not know of it once that answer is lost; a control
+# of the answer's own says that it is. Of a fault that only the kernel's log told there is no other trace, and
+# packages that a plan is refused for are still installed.
+TOLD_ELSEWHERE: dict[str, frozenset[str]] = {
+    "dmesg": frozenset({"driver.modules-flavour", "driver.supports-gpus", "gpu.health"}),
+    "secure-boot": frozenset({"driver.installed", "driver.pinned"}),
+}
+
+
+def told_elsewhere(items_: Iterable[str]) -> frozenset[str]:
+    """What may look better once these answers are lost."""
+    return frozenset().union(*(TOLD_ELSEWHERE.get(item, frozenset()) for item in items_))
 
 
 def judged(recording: Recording, **variables: Any) -> dict[str, Finding]:

@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from cases import CASES, HEALTHY, RECORDINGS, judged, laid_over, load
+from cases import CASES, HEALTHY, RECORDINGS, judged, laid_over, load, told_elsewhere
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
@@ -255,9 +255,6 @@ def deep(value: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
     return {key: deep(entry, change) for key, entry in value.items()} if isinstance(value, dict) else value
 
 
-BY_THE_LOG = frozenset({"driver.modules-flavour", "driver.supports-gpus", "gpu.health"})
-
-
 def answered(recording: Recording) -> list[str]:
     return sorted(item for item, raw in recording.items.items() if deep(raw, lambda _: {}) != raw)
 
@@ -266,8 +263,7 @@ def no_damage_makes_it_better(name: str, items: list[int], kind: str, at: float)
     recording, given_ = bases()[name]
     there = answered(recording)
     hit = {there[index % len(there)] for index in items}
-    # A fault that only the log told of leaves no other trace; that the log is lost is what gpu.xid says.
-    by_log = BY_THE_LOG if "dmesg" in hit else frozenset()
+    elsewhere = told_elsewhere(hit)
     damaged = {item: deep(recording.items[item], lambda raw: DAMAGE[kind](raw, at)) for item in hit}
     found = verdicts(replace(recording, items={**recording.items, **damaged}), given_)
     was = verdicts_of(name)
@@ -275,7 +271,7 @@ def no_damage_makes_it_better(name: str, items: list[int], kind: str, at: float)
     better = {
         control: (was[control], now)
         for control, now in found.items()
-        if now[0] is Status.PASS and was[control][0] in bad and control not in by_log
+        if now[0] is Status.PASS and was[control][0] in bad and control not in elsewhere
     }
     assert better == {}, (hit, better)
     if kind in ALL_IS_LOST:
