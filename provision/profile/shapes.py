@@ -215,6 +215,7 @@ SHAPES: dict[str, Callable[[Any], str | None]] = {
     "firewall_peers": firewall_peers,
     "firewall_interfaces": firewall_interfaces,
     "firewall_stop": units,
+    "profiling_tools_perf_event_paranoid": between(-1, 4),
     "limits_memlock": bytes_or_unlimited,
     "limits_stack": bytes_or_unlimited,
     # Fewer would leave a login nothing to work with.

@@ -103,6 +103,8 @@ FILES: tuple[str, ...] = (
     "/etc/security/limits.d/gpu-provision.conf",
     "/etc/sysctl.conf",
     "/etc/sysctl.d/90-gpu-provision.conf",
+    "/etc/sysctl.d/91-gpu-provision-profiling.conf",
+    "/etc/modprobe.d/gpu-provision-profiling.conf",
     "/etc/systemd/system.conf",
     "/etc/ld.so.conf",
     "/etc/profile.d/gpu-provision.sh",
@@ -213,9 +215,9 @@ POLICY: tuple[str, ...] = (
         linux-image-arm64 linux-headers-arm64 linux-image-cloud-amd64 linux-headers-cloud-amd64
         linux-image-generic linux-headers-generic linux-generic linux-aws linux-azure linux-gcp
         linux-nvidia linux-perf linux-tools-generic openssh-server nftables ufw fail2ban
-        unattended-upgrades needrestart chrony systemd-timesyncd sysstat atop numactl nvme-cli hwloc fio
-        mdadm xfsprogs e2fsprogs lvm2 smartmontools pciutils infiniband-diags rdma-core ibverbs-utils
-        prometheus-node-exporter mokutil python3 python3-apt sudo
+        unattended-upgrades needrestart chrony systemd-timesyncd sysstat atop numactl nvme-cli hwloc
+        hwloc-nox fio mdadm xfsprogs e2fsprogs lvm2 smartmontools pciutils infiniband-diags rdma-core
+        ibverbs-utils prometheus-node-exporter mokutil python3 python3-apt sudo
     """),
 )
 INSTALLED = "@installed:.*(?:nvidia|cuda|cudnn|nccl|nvlsm|nvsdm|datacenter-gpu|nsight|docker|containerd)"
@@ -232,7 +234,8 @@ UNITS: tuple[str, ...] = words("""
     apt-daily.timer apt-daily-upgrade.timer apt-daily-upgrade.service dnf-automatic.timer
     packagekit.service cloud-init.service systemd-timesyncd.service chrony.service chronyd.service
     ntp.service ntpsec.service fstrim.timer mdmonitor.service smartmontools.service smartd.service
-    sysstat.service atop.service prometheus-node-exporter.service irqbalance.service tuned.service
+    sysstat.service sysstat-collect.timer sysstat-summary.timer
+    atop.service prometheus-node-exporter.service irqbalance.service tuned.service
     power-profiles-daemon.service cpufrequtils.service opensm.service openibd.service
     multipathd.service iscsid.service rpcbind.service gpu-provision-commit-confirm.timer
 """)
