@@ -68,40 +68,8 @@ did:
 import signal
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.gpu_provision.host.plugins.module_utils.data_disks import (
-    making,
-    mounting,
-    notes,
-    tables,
-)
-from ansible_collections.gpu_provision.host.plugins.module_utils.data_disks.commands import (
-    Refused,
-    one_at_a_time,
-)
-
-
-def work(asked, *, check, did):
-    """All of one call. Everything that could refuse comes before the first change."""
-    mounts = asked["mounts"]
-    tables.still(asked["fstab_was"])
-    for mount in mounts:
-        mounting.look(mount)
-    lasting = [making.look(mount) for mount in mounts if mount["make"]]
-    for made in lasting:
-        did.append("make %s for %s" % (made.mount["filesystem"], made.mount["path"]))
-        if not check:
-            making.make(made)
-    for mount in mounts:
-        if mount["array"] and tables.name_array(mount, check=check):
-            did.append("name the array /dev/md/%s" % mount["name"])
-    if tables.write(asked["fstab"], check=check):
-        did.append("write %s" % tables.FSTAB)
-    if not check:
-        notes.clear(mounts)
-    for mount in mounts:
-        did.extend(mounting.mount(mount, check=check))
-    if any(mount["array"] for mount in mounts) and tables.refresh_initramfs(check=check):
-        did.append("rebuild the initramfs")
+from ansible_collections.gpu_provision.host.plugins.module_utils.data_disks import whole
+from ansible_collections.gpu_provision.host.plugins.module_utils.data_disks.commands import Refused
 
 
 def main():
@@ -117,8 +85,7 @@ def main():
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     did = []
     try:
-        with one_at_a_time(wanted=not module.check_mode):
-            work(module.params, check=module.check_mode, did=did)
+        whole.work(module.params, check=module.check_mode, did=did)
     except (Refused, OSError) as e:
         module.fail_json(msg=str(e), changed=bool(did) and not module.check_mode, did=did)
     module.exit_json(changed=bool(did), did=did)

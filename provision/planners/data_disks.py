@@ -18,7 +18,7 @@ from .data_disks_choose import choose, disks
 from .data_disks_existing import adoptable, lines_of, standing
 from .data_disks_fstab import PATH as FSTAB
 from .data_disks_fstab import render
-from .data_disks_marker import begun
+from .data_disks_marker import begun, open_notes
 from .data_disks_model import ARRAYS, DataMount, Member, Refused, entries
 from .data_disks_now import unlike
 from .wanted import File, Unit, Wanted, Why
@@ -64,7 +64,11 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DisksWante
         files=(File(FSTAB, render(text, mounts)),),
         units=(Unit(TRIM, enabled=True, active=True),),
         packages=_packages(facts, mounts),
-        steps=tuple(step for mount in mounts for step in (*_making(mount), *unlike(mount, facts))),
+        steps=tuple(
+            step
+            for mount in mounts
+            for step in (*_making(mount), *_left(mount, facts), *unlike(mount, facts))
+        ),
         why=tuple(Why(mount.path, says) for mount in mounts for says in mount.why),
         mounts=mounts,
         fstab_was=sha256(text.encode()).hexdigest(),
@@ -159,6 +163,12 @@ def _making(mount: DataMount) -> tuple[str, ...]:
     listed = ", ".join(f"{m.id} ({human(m.size)}, {_state(m, mount)})" for m in mount.members)
     again = "finish what an earlier run began: " if mount.resume else ""
     return (f"{again}make {mount.filesystem} ({mount.layout}) for {mount.path} on {listed}",)
+
+
+def _left(mount: DataMount, facts: Facts) -> tuple[str, ...]:
+    if mount.make or mount.uuid not in open_notes(facts):
+        return ()
+    return (f"finish what an earlier run began for {mount.path}",)
 
 
 def _state(member: Member, mount: DataMount) -> str:

@@ -41,6 +41,13 @@ def begun(entry: Entry, facts: Facts, every: Sequence[Disk]) -> tuple[Disk, ...]
     return tuple(found)
 
 
+def open_notes(facts: Facts) -> frozenset[str]:
+    """UUIDs of the file systems of mounts on which a run was cut off before all of it was done."""
+    files = facts.files(PATTERN)
+    paths = () if isinstance(files, Unknown) else files
+    return frozenset(path.rpartition("/")[2].removesuffix(".json") for path in paths)
+
+
 def _ours(entry: Entry, disk: str, ids: Sequence[str]) -> set[str]:
     """Marks of what the run itself may have left on a disk."""
     found = {f"|{entry.filesystem}|{bare(names.filesystem_uuid(entry.path, ids))}"}

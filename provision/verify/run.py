@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .subject import Subject
 
-FILES = ("test_ssh.py", "test_gpu.py", "test_containers.py")
+FILES = ("test_ssh.py", "test_gpu.py", "test_containers.py", "test_disks.py")
 DISRUPTIVE = ("test_reboot.py",)
 # What each role's work shows in; the others prove themselves while they run, or are seen in the findings.
 SHOWS = {
@@ -31,6 +31,7 @@ SHOWS = {
     "fabric": "test_gpu.py",
     "gpu_settings": "test_gpu.py",
     "container_toolkit": "test_containers.py",
+    "data_disks": "test_disks.py",
 }
 POLL_SECONDS = 0.2
 # Longer than any single check gives its own commands, so that this ends only what hangs.

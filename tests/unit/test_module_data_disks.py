@@ -43,7 +43,9 @@ def test_a_note_is_written_whole_and_the_first_one_stays(
     (file,) = (tmp_path / "disks").iterdir()
     assert json.loads(file.read_text())["members"] == [{"id": "d", "marks": ["|ext4|1"]}]
     assert file.stat().st_mode & 0o777 == 0o600
-    notes.clear([mount])
+    assert notes.there(mount)
+    notes.forget(mount)
+    assert not notes.there(mount)
     notes.forget(mount)
     assert not list((tmp_path / "disks").iterdir())
 

@@ -60,7 +60,7 @@ def begun(
         "uuid": uuid(path, *numbers),
         "members": members,
     }
-    return {"/var/lib/gpu-provision/disks/x.json": note}
+    return {f"/var/lib/gpu-provision/disks/{note['uuid']}.json": note}
 
 
 SYS, E1, E2 = system(), empty(1), empty(2)
@@ -152,6 +152,7 @@ LAYOUTS: dict[str, Layout] = {
     "killed-after-mkfs": Layout(facts(SYS, disk(1, fstype="xfs", uuid=OURS), notes=begun(1)), (DATA,), steps=("finish",), on=(called(1),)),
     "killed-in-the-wipe": Layout(facts(SYS, disk(1, pttype="gpt"), notes=begun(1, marks=("|gpt|", "p1|part|", "p1|ext4|1"))), (DATA,), steps=("finish",), on=(called(1),)),
     "killed-and-then-used-by-somebody": Layout(facts(SYS, disk(1, fstype="ext4", uuid="9"), notes=begun(1)), (DATA,), ("0 found", "ext4 uuid=9")),
+    "killed-before-the-last-step": Layout(facts(SYS, disk(1, fstype="xfs", uuid=OURS, at="/data"), fstab=ROOT_LINES + LINE.replace(XFS, OURS), notes=begun(1)), (DATA,), steps=("finish what an earlier run began for /data",), on=(called(1),)),
     "killed-between-array-and-mkfs": Layout(facts(SYS, *(disk(n, md(), fstype="linux_raid_member", uuid=names.array_uuid("/scratch", [called(1), called(2)]).replace(":", "-")) for n in (1, 2)), notes=begun(1, 2, layout="raid0", path="/scratch")), (SCRATCH,), steps=("finish",), on=(called(1), called(2))),
 }  # fmt: skip
 

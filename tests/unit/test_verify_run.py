@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,7 @@ def test_a_healthy_host_passes_and_this_machine_is_not_asked_for_ssh(tmp_path: P
         "containers.a-container-sees-every-card-by-the-runtime": CheckStatus.SKIPPED,
         "containers.a-container-sees-every-card-by-gpus-all": CheckStatus.SKIPPED,
         "containers.a-container-has-the-limits-of-the-profile": CheckStatus.SKIPPED,
+        "disks.every-data-mount-takes-writes": CheckStatus.SKIPPED,
     }
     assert result.ok
     assert [e for e in events if isinstance(e, Check)] == list(result.checks["local"])
@@ -117,6 +119,26 @@ def test_a_lost_card_and_a_changed_link_are_seen(tmp_path: Path, smi: Path) -> N
     checks = checked(tmp_path, subject())
     assert "GPU is lost" in checks["gpu.every-card-takes-a-query"].message
     assert "GPU0-GPU1: NV12 -> SYS" in checks["gpu.topology-is-readable-and-whole"].message
+
+
+def test_a_data_mount_that_is_not_there_is_seen(tmp_path: Path, smi: Path) -> None:
+    """Its folder is there, and what jobs write goes to the disk beneath it."""
+    below = tmp_path / "data"
+    below.mkdir()
+    given = subject()
+    profile = Profile("dev", {"data_disks_mounts": [{"path": str(below)}, {"path": "/proc/none"}]})
+    found = checked(tmp_path, replace(given, profile=profile))["disks.every-data-mount-takes-writes"]
+    assert found.status is CheckStatus.FAILED
+    assert f"{below}: what is written there goes to /" in found.message
+    assert "/proc/none: " in found.message
+    assert not list(below.iterdir())
+
+
+def test_a_data_mount_takes_writes(tmp_path: Path, smi: Path) -> None:
+    """/dev/shm is a mount wherever this runs."""
+    profile = Profile("dev", {"data_disks_mounts": [{"path": "/dev/shm"}]})
+    found = checked(tmp_path, replace(subject(), profile=profile))["disks.every-data-mount-takes-writes"]
+    assert found.status is CheckStatus.PASSED, found
 
 
 def test_a_host_without_a_gpu_has_nothing_to_answer(tmp_path: Path, smi: Path) -> None:

@@ -54,7 +54,6 @@ def make(found):
     """The file system on its disks. What an earlier run finished but for its note is kept."""
     mount = found.mount
     if mount["resume"] and _whole(mount):
-        notes.forget(mount)
         return
     notes.write(mount)
     _release(found)
@@ -71,7 +70,6 @@ def make(found):
         device = _device(found)
         _filesystem(mount, device)
     settle()
-    notes.forget(mount)
 
 
 def _release(found):

@@ -32,11 +32,9 @@ def forget(mount):
     sync(FOLDER)
 
 
-def clear(mounts):
-    """Notes of mounts whose file system is whole, which a run left that was cut off just then."""
-    for mount in mounts:
-        if os.path.exists(_path(mount)):
-            forget(mount)
+def there(mount):
+    """Whether a run, this one or an earlier, began on this mount."""
+    return os.path.exists(_path(mount))
 
 
 def durable(path, text, mode):
