@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from ..facts.known import Absent, Unknown
 from . import bindings_files, nccl_debug, nccl_env, nccl_file, nccl_platform
 from .nccl_names import problem, text
-from .nccl_network import Chosen, rdma_ports, socket_interface, unfit
+from .nccl_network import Chosen, peers, socket_interface, unfit
+from .nccl_ports import rdma_ports
 from .wanted import File, Wanted, Why
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def settings(facts: Facts, profile: Profile) -> Chosen:
 
     values: dict[str, str] = {}
     why: list[Why] = []
-    for part in _computed(facts, interface, asked, foreign):
+    for part in _computed(facts, profile, asked, foreign):
         if part.refused:
             return part
         values |= part.values
@@ -84,15 +85,15 @@ def settings(facts: Facts, profile: Profile) -> Chosen:
     return Chosen(dict(sorted(values.items())), tuple(why))
 
 
-def _computed(facts: Facts, interface: str, asked: dict[str, str], foreign: dict[str, str]) -> list[Chosen]:
+def _computed(facts: Facts, profile: Profile, asked: dict[str, str], foreign: dict[str, str]) -> list[Chosen]:
     """What the host itself settles, without what the profile or a working foreign line makes needless."""
-    parts = []
+    parts, interface = [], profile["nccl_interface"]
     settled = "NCCL_SOCKET_IFNAME" in asked or (
         interface == "auto" and "NCCL_SOCKET_IFNAME" in foreign
         and _cannot_work(facts, "NCCL_SOCKET_IFNAME", foreign["NCCL_SOCKET_IFNAME"]) is None
     )  # fmt: skip
     if not settled:
-        parts.append(socket_interface(facts, interface))
+        parts.append(socket_interface(facts, interface, peers(profile)))
     if not {"NCCL_IB_HCA", "NCCL_IB_DISABLE"} & set(asked):
         parts.append(rdma_ports(facts))
     return [*parts, Chosen(*nccl_platform.settings(facts))]

@@ -1,22 +1,21 @@
-"""Which of a host's interfaces and RDMA ports NCCL is to use, with the reason for each that it is not."""
+"""Which of a host's interfaces NCCL is to use, with the reason for each that it is not."""
 
 from __future__ import annotations
 
+import ipaddress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.known import Unknown
-from .nccl_names import between_hosts, unread
-from .nccl_release import nccl_release
+from .nccl_names import between_hosts
 from .wanted import Why
 
 if TYPE_CHECKING:
     from ..facts import Facts
-    from ..facts.network import Interface, RdmaPort
+    from ..facts.network import Interface
+    from ..profile.model import Profile
 
 NCCL_DOCS = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"
-# NCCL warns of this itself: "use only one link type using NCCL_IB_HCA" (NVIDIA/nccl, transport/net_ib).
-ONE_LINK_TYPE = "https://github.com/NVIDIA/nccl/tree/v2.30/src/transport/net_ib"
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,9 @@ def unfit(interface: Interface) -> str | None:
     return None
 
 
-def socket_interface(facts: Facts, asked: str) -> Chosen:
-    """NCCL_SOCKET_IFNAME by exact name: the interface that was asked for, or that carries the default route.
+def socket_interface(facts: Facts, asked: str, peers: tuple[str, ...] = ()) -> Chosen:
+    """NCCL_SOCKET_IFNAME by exact name: the interface that was asked for, in whose network most peers are, or
+    that carries the default route.
 
     Prefixes match too much (`eth1` is also eth10) and NCCL's own choice differs with the order of
     interfaces, so the name is always exact (`=NAME`).
@@ -61,6 +61,11 @@ def socket_interface(facts: Facts, asked: str) -> Chosen:
         if (reason := reasons[asked]) is not None:
             return Chosen({}, refused=f"nccl_interface is {asked}, which {reason}. {offer}")
         return _named(asked, "nccl_interface names it")
+    beside = {i.name: sum(1 for peer in peers if reaches(i, peer)) for i in interfaces if i.name in fit}
+    if beside and (most := max(beside.values())):
+        best = [name for name, count in beside.items() if count == most]
+        if len(best) == 1:
+            return _named(best[0], f"its network has {most} of {len(peers)} addresses of the cluster")
     routes = facts.default_routes
     carriers = () if isinstance(routes, Unknown) else tuple(r.interface for r in routes if r.interface in fit)
     if carriers:
@@ -72,6 +77,28 @@ def socket_interface(facts: Facts, asked: str) -> Chosen:
     return Chosen({}, refused=f"no default route tells NCCL's interface: set nccl_interface. {offer}")
 
 
+def peers(profile: Profile) -> tuple[str, ...]:
+    """Addresses of the hosts that compute together, as the firewall lets them in."""
+    known: dict[str, list[str]] = profile["firewall_peers"] or {}
+    found: list[str] = []
+    for word in profile["firewall_cluster_peers"] or ():
+        found += known.get(word, [str(word)])
+    return tuple(dict.fromkeys(found))
+
+
+def reaches(interface: Interface, address: str) -> bool:
+    """Whether an address, or a whole network, of another host is in a network of the interface."""
+    try:
+        wanted = ipaddress.ip_network(address, strict=False)
+        own = [ipaddress.ip_interface(f"{a.ip}/{a.prefix}") for a in interface.routable]
+    except ValueError:
+        return False
+    if any(wanted.prefixlen == wanted.max_prefixlen and one.ip == wanted.network_address for one in own):
+        return False
+    networks = [one.network for one in own if one.version == wanted.version]
+    return any(wanted.network_address in network for network in networks)
+
+
 def _named(name: str, reason: str) -> Chosen:
     why = Why("NCCL_SOCKET_IFNAME", f"{name}: {reason}", NCCL_DOCS)
     return Chosen({"NCCL_SOCKET_IFNAME": f"={name}"}, (why,))
@@ -79,80 +106,3 @@ def _named(name: str, reason: str) -> Chosen:
 
 def _reasons(reasons: dict[str, str | None]) -> str:
     return ", ".join(f"{name} {reason}" for name, reason in reasons.items() if reason)
-
-
-def rdma_ports(facts: Facts) -> Chosen:
-    """NCCL_IB_HCA by exact device and port; NCCL_IB_DISABLE only where the host has no RDMA port at all."""
-    ports = facts.rdma
-    if isinstance(ports, Unknown):
-        return Chosen({}, (Why("NCCL_IB_HCA", f"not set, as the RDMA ports are not known: {ports.reason}"),))
-    excluded = {port: reason for port in ports if (reason := _unfit_port(port)) is not None}
-    if all(port.switch_management for port in ports):
-        why = Why("NCCL_IB_DISABLE", "the host has no RDMA port, so NCCL need not look for one", NCCL_DOCS)
-        return Chosen({"NCCL_IB_DISABLE": "1"}, (why, *_told(excluded)))
-    fit = [port for port in ports if port not in excluded]
-    if any(port.link_layer == "InfiniBand" for port in fit):
-        ethernet = [port for port in fit if port.link_layer != "InfiniBand"]
-        excluded |= dict.fromkeys(ethernet, "is Ethernet, and NCCL uses one link type at a time")
-        fit = [port for port in fit if port not in ethernet]
-    rates = [port.rate_gbit for port in fit if port.rate_gbit is not None]
-    if rates and len(rates) == len(fit):
-        best = max(rates)
-        slower = [port for port in fit if port.rate_gbit != best]
-        excluded |= {port: f"has {port.rate_gbit:g} Gbit/s and the fastest have {best:g}" for port in slower}
-        fit = [port for port in fit if port not in slower]
-    if not fit:
-        return Chosen({}, (Why("NCCL_IB_HCA", "not set, as no RDMA port is fit"), *_told(excluded)))
-    value = "=" + ",".join(f"{port.device}:{port.port}" for port in fit)
-    says = f"{len(fit)} active RDMA ports, by exact name (mlx5_1 matches mlx5_10 too)"
-    why = Why("NCCL_IB_HCA", says, NCCL_DOCS)
-    address = _gid_index(facts, fit)
-    return Chosen({"NCCL_IB_HCA": value, **address.values}, (why, *address.why, *_told(excluded)))
-
-
-def _gid_index(facts: Facts, ports: list[RdmaPort]) -> Chosen:
-    """NCCL_IB_GID_INDEX, only for an NCCL on RoCE that does not find the entry itself.
-
-    From 2.21 on NCCL picks a routable RoCE v2 entry of each port's table by itself (NCCL_IB_ROCE_VERSION_NUM
-    came with that); before, it takes entry 0, which is RoCE v1 and link-local. One index serves all ports.
-    """
-    release = nccl_release(facts)
-    if release is None or ports[0].link_layer == "InfiniBand":
-        return Chosen({})
-    if unread("NCCL_IB_ROCE_VERSION_NUM", release) is None:
-        return Chosen({})
-    common = set.intersection(
-        *({index for index, gid, kind in p.gids if _routable(gid, kind)} for p in ports)
-    )
-    if not common:
-        says = (
-            f"not set, though NCCL {release} needs it: no entry is a RoCE v2 address over IPv4 on all ports"
-        )
-        return Chosen({}, (Why("NCCL_IB_GID_INDEX", says, NCCL_DOCS),))
-    says = f"NCCL {release} does not look for the RoCE v2 address over IPv4 itself"
-    return Chosen({"NCCL_IB_GID_INDEX": str(min(common))}, (Why("NCCL_IB_GID_INDEX", says, NCCL_DOCS),))
-
-
-def _routable(gid: str, kind: str) -> bool:
-    """An IPv4 address in IPv6 form (::ffff:a.b.c.d), as the kernel prints it, of RoCE version 2."""
-    return "v2" in kind and gid.lower().startswith("0000:0000:0000:0000:0000:ffff:")
-
-
-def _unfit_port(port: RdmaPort) -> str | None:
-    if port.switch_management:
-        return "belongs to an NVSwitch's management"
-    if not port.active:
-        return f"is {port.state}"
-    if port.link_layer not in ("InfiniBand", "Ethernet"):
-        return f"has link layer {port.link_layer or 'unknown'}"
-    if port.link_layer == "Ethernet" and not any("RoCE" in kind for _, _, kind in port.gids):
-        return "offers no RoCE address"
-    return None
-
-
-def _told(excluded: dict[RdmaPort, str]) -> tuple[Why, ...]:
-    told = []
-    for port, reason in excluded.items():
-        source = ONE_LINK_TYPE if "link type" in reason else ""
-        told.append(Why("NCCL_IB_HCA", f"{port.device}:{port.port} is left out: it {reason}", source))
-    return tuple(told)

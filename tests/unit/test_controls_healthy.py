@@ -114,6 +114,7 @@ def test_nothing_is_told_of_a_recording_without_answers() -> None:
         "host.time-service",
         "nccl.environment",
         "nccl.bindings",
+        "nccl.gpu-direct",
         "storage.data-disks",
         *(name for name in all_controls() if name.startswith("profiling.")),
     }
