@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Absent, Unknown
@@ -141,11 +142,20 @@ def _refused(sshd: Sshd, account: Account) -> str | None:
             reason = f"PermitRootLogin {case.option('permitrootlogin')}"
         elif case.option("pubkeyauthentication") != "yes":
             reason = "PubkeyAuthentication no"
+        elif (methods := _without_key(case.options)) is not None:
+            reason = f"AuthenticationMethods {methods}: none of these ways takes a key"
         else:
             reason = shut_out(case.options, account.name, case.addr or None, account.groups)
         if reason is None:
             return None
     return reason or "sshd was not asked about it"
+
+
+def _without_key(options: Mapping[str, tuple[str, ...]]) -> str | None:
+    """AuthenticationMethods where no way of logging in that it lists has a key in it (sshd_config(5))."""
+    ways = [way for value in options.get("authenticationmethods", ()) for way in value.split()]
+    with_key = any(way == "any" or "publickey" in re.split("[,:]", way) for way in ways)
+    return " ".join(ways) if ways and not with_key else None
 
 
 def _list(ports: set[int]) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ..facts.known import Absent, Unknown
 from .model import Disrupts, Judged, Severity, Verdict, control, failed, passed, skipped, unknown, warned
 from .reading import table
+from .storage_place import another
 
 if TYPE_CHECKING:
     from ..facts.mounts import FstabEntry
@@ -70,6 +71,14 @@ def data_mounts(host: Judged) -> Verdict:
             "; ".join(f"{e.target} is not mounted" for e in gone[:4]),
             advice=f"`findmnt --verify` and `systemctl status` of the mount say why.{hidden}",
             evidence=tuple(f"{FSTAB}:{e.line}: {e.source} {e.target} {e.fstype}" for e in gone[:_SHOWN]),
+        )
+    other = [text for e in wanted if (text := another(host, e, there[e.target.rstrip("/")]))]
+    if other:
+        return failed(
+            "what fstab names",
+            "; ".join(other[:4]),
+            advice="After the next boot another file system is there, or none: write what `blkid` tells of "
+            "the disk that is meant.",
         )
     locked = [e for e in wanted if "ro" in there[e.target.rstrip("/")].options and "ro" not in e.options]
     if locked:

@@ -80,7 +80,7 @@ def _disk(disk: NvmeHealth) -> tuple[Status, list[str]]:
 
 @control(
     "storage.raid",
-    "RAID arrays run with all their members, under the name they were given",
+    "RAID arrays and LVM volumes run with all their disks, under the name they were given",
     severity=Severity.HIGH,
 )
 def raid(host: Judged) -> Verdict:
@@ -89,15 +89,21 @@ def raid(host: Judged) -> Verdict:
     found = host.facts.raids
     if isinstance(found, Unknown):
         return unknown(found)
-    if not found:
-        return skipped("there is no RAID array")
+    volumes = host.facts.logical_volumes
+    known = () if isinstance(volumes, Unknown) else volumes
     bad = [text for array in found if (text := _array(array))]
+    bad += [f"{v.group}/{v.name}: {v.trouble}" for v in known if v.trouble]
     if bad:
         return failed(
             "active, with all members",
-            "; ".join(bad),
-            advice="`mdadm --detail` names the member that is missing; replace it before another one fails.",
+            "; ".join(bad[:_SHOWN]),
+            advice="`mdadm --detail` and `lvs -a -o +devices,lv_health_status` name what is missing; replace "
+            "it before another one fails.",
         )
+    if isinstance(volumes, Unknown) and host.facts.recording.asked("lvm"):
+        return unknown(volumes)
+    if not found:
+        return skipped("there is no RAID array")
     nameless = [array.name for array in found if re.fullmatch(r"md_?12[0-9]", array.name)]
     if nameless:
         files = [host.facts.file(path) for path in _MDADM]

@@ -7,6 +7,7 @@ import re
 from ..facts.known import Absent, Unknown
 from . import driver_set
 from .model import Judged, Severity, Verdict, control, passed, skipped, unknown, warned
+from .reading import table
 
 _TIMER = "apt-daily-upgrade.timer"
 _APT_CONF = "/etc/apt/apt.conf.d/*"
@@ -174,10 +175,12 @@ def snapshot(host: Judged) -> Verdict:
     free = groups.get(volume.group)
     if free is None:
         return unknown(f"how much room {volume.group} has was not told")
-    if free <= 0:
+    least = int(table("storage")["snapshot_room"])
+    if free < least:
         return warned(
-            "room in the volume group for a snapshot",
-            f"{volume.group} has no free extent",
+            f"{least / 2**30:.0f} GiB in the volume group for a snapshot",
+            f"{volume.group} has "
+            + ("no free extent" if free <= 0 else f"{free / 2**20:.0f} MiB left, which an upgrade fills"),
             advice="An upgrade stops before it touches a package, unless told to go without. Ways: add "
             "a disk to the group, shrink a volume, or take a snapshot at the provider.",
         )

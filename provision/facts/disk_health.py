@@ -53,7 +53,8 @@ class NvmeHealth:
     temperature: Maybe[int]
 
 
-_ARRAY = re.compile(r"(md[\w-]+) : (active|inactive)((?: \([a-z-]+\))*)((?: \S+)*)")
+# `broken` is a raid0 or linear array that lost a member (Linux 5.15 and newer).
+_ARRAY = re.compile(r"(md[\w-]+) : (active|inactive|broken)((?: \([a-z-]+\))*)((?: \S+)*)")
 
 
 def raids(answer: Answer) -> tuple[MdArray, ...] | Unknown:

@@ -47,13 +47,19 @@ class Chain:
 
     @property
     def denies_by_default(self) -> bool:
-        """What no rule lets through is refused: by policy, or by a last rule without a condition."""
-        last = self.rules[-1] if self.rules else ""
-        closing = re.sub(
-            r"counter( packets \d+ bytes \d+)?|comment \"[^\"]*\"|log\b.*?(?=drop|reject|$)", "", last
-        )
-        unconditional = re.fullmatch(r"\s*(?:drop|reject\b.*|-A \S+ -j (?:DROP|REJECT\b.*))\s*", closing)
-        return self.policy.lower() in _DENIES or unconditional is not None
+        """What no rule lets through is refused: by the first rule without a condition, or else by policy."""
+        for rule in self.rules:
+            bare = re.sub(
+                r"counter( packets \d+ bytes \d+)?|-m comment|(?:--)?comment (?:\"[^\"]*\"|\S+)"
+                r"|log\b.*?(?=accept|drop|reject|$)",
+                "",
+                rule,
+            )
+            if re.fullmatch(r"\s*(?:drop|reject\b.*|-A \S+\s+-j (?:DROP|REJECT\b.*))\s*", bare):
+                return True
+            if re.fullmatch(r"\s*(?:accept|(?:\[\d+:\d+\] )?-A \S+\s+-j ACCEPT)\s*", bare):
+                return False
+        return self.policy.lower() in _DENIES
 
 
 @record

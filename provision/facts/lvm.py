@@ -13,16 +13,35 @@ if TYPE_CHECKING:
 
     from ..recording.model import Answer
 
+# lvs(8), lv_attr, volume health. Mismatches of a RAID 1 (`m`) come with swap and harm nothing.
+_TROUBLE = {
+    "p": "a physical volume of it is missing",
+    "r": "a member of it failed, it wants a refresh",
+    "X": "its state is not known to LVM",
+    "F": "its thin pool failed",
+    "D": "its thin pool is out of room",
+    "M": "its thin pool's metadata is full or broken, so it is read-only",
+    "E": "its write cache has an error",
+}
+
 
 @record
 class LogicalVolume:
-    """One volume. `origin` is the volume that it is a snapshot of, `pool` the thin pool that it lies in."""
+    """One volume. `origin` is the volume that it is a snapshot of, `pool` the thin pool that it lies in,
+    `attributes` are lvs(8)'s ten letters.
+    """
 
     group: str
     name: str
     origin: str
     pool: str
     data_percent: float | None
+    attributes: str = ""
+
+    @property
+    def trouble(self) -> str | None:
+        """What the ninth letter says is wrong with it; None where nothing is, or it is not told."""
+        return _TROUBLE.get(self.attributes[8:9])
 
     @property
     def mapper(self) -> str:
@@ -57,8 +76,10 @@ def volumes(answer: Answer) -> tuple[LogicalVolume, ...] | Unknown:
         if group is None or name is None:
             return Unknown(f"lvs: an entry without its names: {quote(str(row))}", answer.item)
         full = _number(text_of(row, "data_percent"))
-        pool = (text_of(row, "pool_lv") or "").strip("[]")
-        found.append(LogicalVolume(group, name.strip("[]"), text_of(row, "origin") or "", pool, full))
+        # With `--all` LVM shows what it hides otherwise, in brackets.
+        pool, origin = ((text_of(row, key) or "").strip("[]") for key in ("pool_lv", "origin"))
+        attributes = text_of(row, "lv_attr") or ""
+        found.append(LogicalVolume(group, name.strip("[]"), origin, pool, full, attributes))
     return tuple(found)
 
 

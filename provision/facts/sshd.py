@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from .answers import document, plain, quote
 from .known import ABSENT, Absent, Unknown
 from .record import record
+from .sshd_keywords import KEYWORDS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -181,8 +182,16 @@ def _files(answer: Answer) -> tuple[tuple[str, str], ...] | Unknown:
             return Unknown(f"sshd.files: {path or 'a file'} could not be read", answer.item)
         if entry.get("cut"):
             return Unknown(f"sshd.files: {path} was cut at the collector's limit", answer.item)
+        if not _is_configuration(text):
+            return Unknown(f"sshd.files: {path} holds no setting of sshd: {quote(text)}", answer.item)
         result.append((path, plain(text)))
     return tuple(result)
+
+
+def _is_configuration(text: str) -> bool:
+    """Whether any line is one that sshd reads, or none is more than a comment."""
+    keywords = [keyword for line in plain(text).splitlines() if (keyword := _line(line)[0])]
+    return not keywords or not KEYWORDS.isdisjoint(keywords)
 
 
 def _entries(answer: Answer, key: str) -> list[dict[str, Any]] | Unknown:
@@ -226,12 +235,13 @@ def _line(raw: str) -> tuple[str, str]:
     text = raw.strip()
     if not text or text.startswith("#"):
         return "", ""
-    found = re.match(r"([A-Za-z0-9]+)(?:\s*=\s*|\s+)(.*)", text)
+    found = re.match(r'"?([A-Za-z0-9]+)"?(?:\s*=\s*|\s+)(.*)', text)
     if not found:
         return text.lower(), ""
     # Since OpenSSH 8.5 a comment may end a line.
     value = re.sub(r"\s+#.*$", "", found[2])
-    return found[1].lower(), value.strip()
+    # Keyword and value may stand in quotes.
+    return found[1].lower(), re.sub(r'^"([^"]*)"$', r"\1", value.strip())
 
 
 def _words(value: str) -> list[str]:
