@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..facts.disks import human
 from ..facts.known import Unknown
+from ..facts.surfaces import Surface
 from . import data_disks_names as names
 from .data_disks_model import Disk, Refused
 
@@ -24,25 +25,33 @@ _UNITS = {"K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 
 def disks(facts: Facts) -> tuple[Disk, ...]:
-    """The host's disks that have a lasting name. Raises Refused where what is on one cannot be told."""
+    """The host's disks that have a lasting name, also those that cannot be read. Raises Refused for none."""
     found = facts.disks
-    if isinstance(found, Unknown):
-        raise Refused(f"the host's disks are not known: {found.reason}")
+    for told in (found, facts.surfaces):
+        if isinstance(told, Unknown):
+            raise Refused(f"the host's disks are not known: {told.reason}")
+    assert not isinstance(found, Unknown)
     known = []
     for device in found:
         name, surface = names.stable(device), facts.surface(device)
         holds = facts.contents(device.path)
+        if name is None:
+            continue
         if isinstance(surface, Unknown) or isinstance(holds, Unknown):
-            why = surface if isinstance(surface, Unknown) else holds
-            assert isinstance(why, Unknown)
-            raise Refused(f"what is on {device.path} is not known: {why.reason}")
-        if name is not None:
+            why = surface.reason if isinstance(surface, Unknown) else "what it holds was not told"
+            blind = Surface(
+                device.name, removable=False, read_only=False, blank=False, parts=(), signatures=()
+            )
+            known.append(Disk(name, device, blind, ("what could not be read",), why))
+        else:
             known.append(Disk(name, device, surface, holds))
     return tuple(known)
 
 
 def unfit(disk: Disk, every: Sequence[Disk]) -> str | None:
     """Why a disk may not be written at all, whatever is on it."""
+    if disk.unread is not None:
+        return f"cannot be read ({disk.unread})"
     if disk.surface.removable or disk.device.removable or disk.device.transport == "usb":
         return "can be taken out"
     if disk.surface.read_only or disk.device.read_only:

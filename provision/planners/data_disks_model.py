@@ -41,12 +41,13 @@ class Entry:
 
 @dataclass(frozen=True)
 class Disk:
-    """A disk of the host with what lies on it, under the name that lasts."""
+    """A disk of the host with what lies on it, under the name that lasts; `unread` is why it is not known."""
 
     id: str
     device: BlockDevice
     surface: Surface
     holds: tuple[str, ...]
+    unread: str | None = None
 
     @property
     def in_use(self) -> bool:

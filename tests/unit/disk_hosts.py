@@ -87,7 +87,7 @@ def _surface(one: Node) -> Node:
         "name": one["name"],
         "removable": one["rm"],
         "read_only": one["ro"],
-        "blank": one.get("blank", not said),
+        "blank": None if one.get("unreadable") else one.get("blank", not said),
         "parts": rows,
     }
 

@@ -108,6 +108,9 @@ LAYOUTS: dict[str, Layout] = {
     "read-only": Layout(facts(SYS, empty(1, ro=True)), refused=("is read-only",)),
     "removable": Layout(facts(SYS, node("sda", "disk", tran="usb", serial="U", rm=True), by_id={"usb-Stick": "sda"}), ({"path": "/data", "disks": ["usb-Stick"]},), ("can be taken out",)),
     "two-paths-to-one-disk": Layout(facts(SYS, node("sda", "disk", serial="W"), node("sdb", "disk", serial="W"), by_id={"wwn-a": "sda", "wwn-b": "sdb"}), ({"path": "/data", "disks": ["wwn-a"]},), ("multipath",)),
+    "one-that-cannot-be-read": Layout(facts(SYS, E1, disk(2, unreadable=True)), ({"path": "/data", "disks": [called(2)]},), ("cannot be read (/dev/nvme2n1 could not be read)",)),
+    "one-that-cannot-be-read-is-not-erased": Layout(facts(SYS, disk(1, unreadable=True)), refused=("cannot be read",), erase=held("what could not be read")),
+    "another-that-cannot-be-read": Layout(facts(SYS, E1, disk(2, unreadable=True)), (DATA,), on=(called(1),)),
     # Arrays
     "foreign-array-half-assembled": Layout(facts(SYS, member(1, "ab", md("md127", "raid0")), E2), refused=("md127: raid0",)),
     "array-with-a-member-missing": Layout(facts(SYS, member(1, "ab"), E2), ({"path": "/data", "disks": [called(1), called(2)], "layout": "raid1"},), ("linux_raid_member",)),

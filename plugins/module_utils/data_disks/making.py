@@ -125,7 +125,8 @@ def _hold(disk):
 
 @contextlib.contextmanager
 def _lock(disk):
-    handle = os.open(disk.path, os.O_RDONLY | os.O_CLOEXEC)
+    # For writing, so that udev looks at the disk as this is closed.
+    handle = os.open(disk.path, os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

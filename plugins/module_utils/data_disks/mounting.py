@@ -46,9 +46,13 @@ def look(mount):
 
 def mounted(path):
     """{'uuid', 'options'} of what is mounted there; None where nothing is."""
-    rc, said = ask(["findmnt", "--mountpoint", path, "--noheadings", "--raw", "--output", "UUID,OPTIONS"])
-    words = said.splitlines()[-1].split() if rc == 0 and said else []
-    return {"uuid": words[0], "options": words[1].split(",")} if len(words) == 2 else None
+    rc, said = ask(["findmnt", "--mountpoint", path, "--noheadings", "--raw", "--output", "SOURCE,OPTIONS"])
+    if rc != 0 or not said:
+        return None
+    source, _, options = said.splitlines()[-1].partition(" ")
+    # From the disk itself: udev may not have come to it yet.
+    _, uuid = ask(["blkid", "-p", "-s", "UUID", "-o", "value", source])
+    return {"uuid": uuid, "options": options.split(",")}
 
 
 def mount(asked, *, check):
@@ -56,7 +60,7 @@ def mount(asked, *, check):
     path, did = asked["path"], []
     now = mounted(path)
     if now is not None and now["uuid"] != asked["uuid"]:
-        raise Refused("%s is a mount of another file system (%s)" % (path, now["uuid"]))
+        raise Refused("%s is a mount of another file system (%s)" % (path, now["uuid"] or "unknown"))
     if now is None:
         did.append("mount %s" % path)
         if not check:
