@@ -22,8 +22,12 @@ def repository(value: Any) -> str | None:
 def public_key(value: Any) -> str | None:
     """An OpenPGP public key in ASCII armor, or nothing."""
     text = str(value or "").strip()
-    if not text or text.startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----"):
+    if not text:
         return None
+    if text.startswith("-----BEGIN PGP PUBLIC KEY BLOCK-----"):
+        # A blank line ends the armour's head (RFC 9580, section 6.2); YAML folds it away in a plain text.
+        whole = "\n\n" in text.replace("\r", "")
+        return None if whole else "has lost its lines: in YAML a key stands after `|`, or @FILE reads a file"
     if "PRIVATE KEY" in text:
         return "is a private key; the repository's public key is meant"
     return "must be a public key in ASCII armor (-----BEGIN PGP PUBLIC KEY BLOCK-----); @FILE reads a file"

@@ -1,4 +1,4 @@
-"""`--set VARIABLE=VALUE`: YAML values, `@FILE` reads the value from a file."""
+"""`--set VARIABLE=VALUE`: YAML values, `@FILE` reads it from a file; an armoured key is text."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ..yaml_text import read_yaml, where
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+ARMOUR = "-----BEGIN "
+
 
 def parse(assignments: Iterable[str]) -> dict[str, Any]:
     """Variables by name. Raises Usage where one is no assignment, no YAML, or names a missing file."""
@@ -24,7 +26,8 @@ def parse(assignments: Iterable[str]) -> dict[str, Any]:
         try:
             if text.startswith("@"):
                 text = Path(text[1:]).read_text(encoding="utf-8")
-            values[name.strip()] = read_yaml(text)
+            # A key's lines and blank lines count, and YAML would fold them into one.
+            values[name.strip()] = text if text.startswith(ARMOUR) else read_yaml(text)
         except OSError as e:
             raise Usage(f"--set {name}: {e.filename}: {e.strerror}") from e
         except yaml.YAMLError as e:

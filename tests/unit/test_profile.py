@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from provision.errors import Usage
-from provision.profile import presets, settings
+from provision.profile import presets, repositories, settings
 from provision.profile.compose import compose
 from provision.profile.declared import declared
 from provision.profile.inventory import Inventory
@@ -94,6 +94,16 @@ def test_settings_are_yaml_and_may_come_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "v.yml").write_text("{NCCL_DEBUG: WARN}")
     parsed = settings.parse(["a=[1, x]", f"b=@{tmp_path / 'v.yml'}", "c=", "d=k=v"])
     assert parsed == {"a": [1, "x"], "b": {"NCCL_DEBUG": "WARN"}, "c": None, "d": "k=v"}
+
+
+def test_a_key_keeps_its_lines(tmp_path: Path) -> None:
+    begin, end = (f"-----{word} PGP PUBLIC KEY BLOCK-----" for word in ("BEGIN", "END"))
+    key = f"{begin}\nVersion: x: y\n\nmQEN\nBGkt\n{end}\n"
+    (tmp_path / "key.asc").write_text(key)
+    assert settings.parse([f"a=@{tmp_path / 'key.asc'}"]) == {"a": key}
+    folded = " ".join(key.split())
+    assert repositories.public_key(key) is None
+    assert "lost its lines" in str(repositories.public_key(folded))
 
 
 @pytest.mark.parametrize("text", ["novalue", "=1", "a=[1", "a=@/no/such/file"])
