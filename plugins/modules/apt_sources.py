@@ -16,7 +16,8 @@ description:
   - Writes and removes files below C(/etc/apt), fetches the keys that they name, and has apt read its sources.
   - Where apt then cannot read its sources, or not those that this call wrote, everything is put back and
     apt's own words are told. One unusable entry would otherwise end all use of apt on the host.
-  - A fetched key is kept only if its fingerprint is one of those that were named.
+  - A fetched key is kept only if its fingerprint is one of those that were named. Where none was named, any
+    whole key is, and it is fetched again whenever a file changes.
 options:
   files:
     description: The files; what has no text must not be there.
@@ -55,10 +56,10 @@ options:
         elements: str
         required: true
       fingerprints:
-        description: Fingerprints, one of which the key must have.
+        description: Fingerprints, one of which the key must have; none where its address is trusted.
         type: list
         elements: str
-        required: true
+        default: []
   refresh:
     description: Have apt fetch its lists even where nothing was changed.
     type: bool
@@ -144,12 +145,12 @@ def put(path, text, mode=0o644):
 
 
 def good(text, key):
-    """Whether a text is one of the keys that are wanted."""
+    """Whether a text is one of the keys that are wanted; any key is where none is named."""
     try:
         found = openpgp.fingerprints(text)
     except openpgp.NotAKey:
         return False
-    return bool(found) and all(each in key["fingerprints"] for each in found)
+    return bool(found) and (not key["fingerprints"] or all(each in key["fingerprints"] for each in found))
 
 
 def fetched(module, key):
@@ -195,7 +196,11 @@ def failing(trouble, texts):
 
 def change(module):
     wanted = changes(module)
-    lacking = [key for key in module.params["keys"] if not good(read(key["path"]) or "", key)]
+    lacking = [
+        key
+        for key in module.params["keys"]
+        if not good(read(key["path"]) or "", key) or (wanted and not key["fingerprints"])
+    ]
     paths = sorted([*wanted, *(key["path"] for key in lacking)])
     if module.check_mode or not (paths or module.params["refresh"]):
         return paths
@@ -231,7 +236,7 @@ def main():
     key = {
         "path": {"type": "path", "required": True},
         "urls": {"type": "list", "elements": "str", "required": True},
-        "fingerprints": {"type": "list", "elements": "str", "required": True},
+        "fingerprints": {"type": "list", "elements": "str", "default": []},
     }
     module = AnsibleModule(
         argument_spec={

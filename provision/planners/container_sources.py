@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from ..facts.known import Absent, Unknown
 from .docker_engine import names
-from .wanted import File
+from .nvidia_repository import data
+from .wanted import File, Key
 
 if TYPE_CHECKING:
     from ..facts import Facts
@@ -26,12 +27,11 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 @dataclass(frozen=True)
 class Sources:
-    """`files` of ours and of the retired repositories. `key_from` is the address of the key to fetch, None
-    where
-    its text is among the files or none is needed."""
+    """`files` of ours and of the retired repositories. `keys` are to be fetched: none where its text is among
+    the files, or none is needed."""
 
     files: tuple[File, ...] = ()
-    key_from: str | None = None
+    keys: tuple[Key, ...] = ()
     refused: str | None = None
 
 
@@ -62,8 +62,10 @@ def sources(facts: Facts, profile: Profile, *, needed: bool) -> Sources:
             refused="container_toolkit_repository_key must be the address of the key (https://, http:// or "
             f"file:///) or its text, which begins with {_ARMOUR}"
         )
-    # A changed address is told by the source's own text, which names it.
-    return Sources((File(PATH, text), *gone), key_from=key)
+    # NVIDIA's own is known; what a site serves itself it vouches for by the address.
+    known = data()["container_toolkit"]
+    fingerprints = (str(known["fingerprint"]),) if key == known["key"] else ()
+    return Sources((File(PATH, text), *gone), keys=(Key(KEY, (key,), fingerprints),))
 
 
 def _text(address: str, key: str) -> str:

@@ -13,7 +13,7 @@ from ..facts.known import Absent, Unknown
 from ..facts.versions import debian_key, upstream
 from . import docker_engine, docker_settings
 from .container_devices import Devices, devices
-from .container_sources import KEY, Sources, sources
+from .container_sources import Sources, sources
 from .docker_engine import SOCKET, UNIT, names
 from .wanted import File, Unit, Wanted, Why
 
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ToolkitWanted(Wanted):
     """`version` is that of the four packages, None as long as no archive is known that has them; `exact` is
-    True
-    where it is known. `absent` are packages that the toolkit replaced. `key` is where the repository's key
-    goes and `key_from` its address.
+    True where it is known. `absent` are packages that the toolkit replaced.
 
     `settings` are to be in daemon.json, and `remove` paths of keys no longer wanted there. `interrupt` says
     that docker may be restarted although containers run. `refresh` are CDI specifications to be written anew,
@@ -41,8 +39,6 @@ class ToolkitWanted(Wanted):
     version: str | None = None
     exact: bool = False
     absent: tuple[str, ...] = ()
-    key: str = KEY
-    key_from: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     remove: tuple[tuple[str, ...], ...] = ()
     interrupt: bool = False
@@ -72,6 +68,7 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> ToolkitWan
     toolkit = tuple(f"{name}={version}" if version else name for name in names()["toolkit"])
     return ToolkitWanted(
         files=(*source.files, *kept.files, File(docker_settings.OURS, settings.ours)),
+        keys=source.keys,
         units=(_docker_unit(facts), *kept.units),
         packages=(*engine.packages, *toolkit),
         holds=tuple(names()["toolkit"]),
@@ -80,7 +77,6 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> ToolkitWan
         version=version,
         exact=version is not None,
         absent=absent,
-        key_from=source.key_from,
         settings=settings.values,
         remove=settings.remove,
         interrupt=bool(profile["container_toolkit_interrupt_containers"]),

@@ -298,13 +298,18 @@ def test_somebodys_own_source_is_used_and_none_put_beside_it() -> None:
     assert "URIs: https://nvidia.github.io/libnvidia-container/stable/deb/$(ARCH)\nSuites: /\n" in str(
         files[container_sources.PATH]
     )
-    assert wanted(host(items=gone)).key_from == "https://nvidia.github.io/libnvidia-container/gpgkey"
+    [key] = wanted(host(items=gone)).keys
+    assert key.urls == ("https://nvidia.github.io/libnvidia-container/gpgkey",)
+    assert key.fingerprints == ("C95B321B61E88C1809C4F759DDCAE044F796ECB0",)
+    # Whoever names an address of their own vouches for what is there.
+    [key] = wanted(host(items=gone), container_toolkit_repository_key="https://mirror.example/key").keys
+    assert (key.urls, key.fingerprints) == (("https://mirror.example/key",), ())
 
 
 def test_a_key_may_be_given_as_text_and_nothing_else() -> None:
     gone = {"dpkg.list": packages(**NO_TOOLKIT), "apt.policy": archive("1.20.1-1"), "docker.info": running(0)}
     whole = wanted(host(items=gone), container_toolkit_repository_key=KEY)
-    assert whole.key_from is None
+    assert whole.keys == ()
     assert {f.path: f.text for f in whole.files}[container_sources.KEY] == KEY + "\n"
     assert "address of the key" in str(
         wanted(host(items=gone), container_toolkit_repository_key="/root/key").refused
