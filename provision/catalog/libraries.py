@@ -132,7 +132,9 @@ def fabric_manager(q: Question, c: Candidate) -> Part | None:
     newer = any(g.cc and number(g.cc) >= number(fifth["cc_first"]) for g in q.cards)
     beside = tuple(fifth["packages"]) if newer and not q.demands.imex else ()
     if "standalone" in row:
-        return Part(row["standalone"], packages + beside, source=c.source or "")
+        # Releases of its own are lower than those of older branches, which apt would take by itself.
+        own = _exact(q, packages, f"{major(row['standalone'])}.")
+        return Part(row["standalone"], packages + beside, own, c.source or "")
     version = known_version(c, q)
     pin = tuple(f"{p}={_at(q, p, c.source or '', version)}" for p in packages) if version else ()
     return Part(version or str(c.branch), packages + beside, pin, c.source or "")

@@ -270,6 +270,16 @@ def test_nvswitches_call_for_the_fabric_manager() -> None:
     assert choose(facts("rhel", ["2330"] * 8)).fabric_manager is None
 
 
+def test_a_fabric_manager_with_releases_of_its_own_is_named_by_one_of_them() -> None:
+    """2.0.0 is less than 595.71.05, which apt would take by itself from a repository that has both."""
+    rows = "".join(f"     {v} 600\n        600 {NVIDIA} / Packages\n" for v in ("595.71.05-1", "2.0.0-1"))
+    offers = f"nvidia-fabricmanager:\n  Installed: (none)\n  Candidate: 595.71.05-1\n  Version table:\n{rows}"
+    on = facts("trixie", ["2330"] * 8, switches=4, policy_text=offers)
+    stack = choose(on, nvidia_driver_source="nvidia", nvidia_driver_branch="620")
+    assert stack.fabric_manager is not None
+    assert stack.fabric_manager.pin == ("nvidia-fabricmanager=2.0.0-1",)
+
+
 def test_rhel_is_told_by_its_major() -> None:
     stack = choose(facts("rhel", ["1eb8"]), nvidia_driver_branch=580)
     assert stack.driver is not None
