@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..facts.known import Unknown
-from .driver_set import exact
+from .driver_set import META, exact
 
 if TYPE_CHECKING:
     from ..catalog.stack import Driver
@@ -52,15 +52,12 @@ def _prebuilt(facts: Facts, driver: Driver, kernels: tuple[str, ...]) -> tuple[s
     each = [f"{stem}-{release}" for release in kernels]
     if not kernels or not all(name in offers and offers[name].candidate for name in each):
         return None
-    metas = sorted(
-        name
-        for name in (f"{stem}-generic", f"{stem}-generic-hwe-24.04", f"{stem}-generic-hwe-22.04")
-        if name in offers and offers[name].candidate and _has_kernel(facts, name.removeprefix(f"{stem}-"))
-    )
-    return (*each, *metas)
+    metas = [f"{stem}-{flavour}" for flavour in _followed(facts)]
+    return (*each, *(name for name in metas if name in offers and offers[name].candidate))
 
 
-def _has_kernel(facts: Facts, flavour: str) -> bool:
-    """Whether the host follows the kernels of a flavour, by its meta package."""
+def _followed(facts: Facts) -> tuple[str, ...]:
+    """The flavours of kernels that the host follows by a meta package: generic, aws, generic-hwe-24.04."""
     packages = facts.packages
-    return not isinstance(packages, Unknown) and packages.get(f"linux-image-{flavour}") is not None
+    names = () if isinstance(packages, Unknown) else sorted(packages.installed)
+    return tuple(found[1] for name in names if (found := META.fullmatch(name)))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..facts.packages import Package, Packages
 
 # A kernel's meta package by flavour: linux-image-amd64, -cloud-arm64, -generic-hwe-24.04.
-_META = re.compile(r"linux-image-((?!unsigned|extra|uc-|debug)[a-z][\w.+-]*)")
+META = re.compile(r"linux-image-((?!unsigned|extra|uc-|debug)[a-z][\w.+-]*)")
 _FABRIC = re.compile(r"nvidia-fabricmanager|nvidia-imex|libnvidia-nscq|libnvsdm")
 _OF_DRIVER = re.compile(r"nvidia|^libcuda1$|^libnvcuvid1$|^libnvoptix1$")
 
@@ -95,7 +95,7 @@ def headers(facts: Facts, packages: Packages, kernels: tuple[str, ...]) -> tuple
     own = {kernel.release for kernel in facts.kernels if kernel.headers}
     each = [f"linux-headers-{release}" for release in kernels]
     wanted = [n for n in each if packages.get(n) is not None or n.removeprefix("linux-headers-") not in own]
-    metas = [found[1] for name in packages.installed if (found := _META.fullmatch(name))]
+    metas = [found[1] for name in packages.installed if (found := META.fullmatch(name))]
     return (*wanted, *(f"linux-headers-{flavour}" for flavour in sorted(metas)))
 
 

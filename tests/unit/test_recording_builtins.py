@@ -344,6 +344,24 @@ def test_installed_packages_are_read_from_dpkgs_own_file(
     assert packages.installed_matching(".*nvidia") == ["libnvidia-ml1", "nvidia-smi"]
 
 
+def test_ubuntus_modules_are_asked_for_by_the_names_that_apt_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name with a dot that apt does not know would be a pattern, and cost a pass over all packages."""
+    stem = "linux-modules-nvidia-580-server-open"
+    there = [f"{stem}-6.8.0-60-generic", f"{stem}-6.8.0-99-generic", f"{stem}-aws", f"{stem}-azure",
+             "linux-modules-nvidia-580-6.8.0-60-generic"]  # fmt: skip
+    asked: list[list[str]] = []
+
+    def ask(argv: list[str], *_: object) -> dict[str, Any]:
+        asked.append(argv)
+        return {"rc": 0, "stdout": "".join(f"{name}\n" for name in there)}
+
+    monkeypatch.setattr(packages, "ask", ask)
+    monkeypatch.setattr(packages, "names", lambda _: ["6.8.0-60-generic"])
+    monkeypatch.setattr(packages, "_known", ["linux-image-aws", "linux-image-6.8.0-60-generic"])
+    assert packages.prebuilt_modules() == [f"{stem}-6.8.0-60-generic", f"{stem}-aws"]
+    assert asked[0][-2:] == ["pkgnames", "linux-modules-nvidia-"]
+
+
 def test_units_that_are_not_there_are_known_without_asking(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 

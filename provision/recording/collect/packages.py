@@ -3,6 +3,7 @@
 import os
 import re
 
+from . import readonly
 from .asking import ask, program
 from .reading import as_json, names, peek
 
@@ -63,6 +64,10 @@ def installed_matching(pattern: str) -> "List[str]":
     return [name for name in _known if re.match(pattern, name)]
 
 
+_PREBUILT = "linux-modules-nvidia-"
+_CACHES = ("Dir::Cache::pkgcache=", "Dir::Cache::srcpkgcache=")
+
+
 def kernel_packages() -> "List[str]":
     """Images and headers of the installed kernels, and the hardware-enablement stack of an Ubuntu release."""
     found = installed_matching(
@@ -72,8 +77,23 @@ def kernel_packages() -> "List[str]":
     release = dict(line.split("=", 1) for line in (peek("/etc/os-release") or "").splitlines() if "=" in line)
     if release.get("ID", "").strip('"') == "ubuntu":
         hwe = "generic-hwe-" + release.get("VERSION_ID", "").strip('"')
-        found += ["linux-" + hwe, "linux-image-" + hwe, "linux-headers-" + hwe]
+        found += ["linux-" + hwe, "linux-image-" + hwe, "linux-headers-" + hwe, *prebuilt_modules()]
     return sorted(set(found))
+
+
+def prebuilt_modules() -> "List[str]":
+    """NVIDIA's modules that Ubuntu has built for the installed kernels, and for those it follows (aws).
+
+    Their names are many and hold dots, so that one that is not there would be taken for a pattern: apt is
+    asked which there are. Like the question itself it must not write apt's caches.
+    """
+    dry = (
+        [] if readonly.confined or os.geteuid() != 0 else [word for name in _CACHES for word in ("-o", name)]
+    )
+    said = ask(["apt-cache", *dry, "pkgnames", _PREBUILT], 8.0, 4 * 1024 * 1024)
+    flavours = [name.partition("linux-image-")[2] for name in installed_matching(r"linux-image-[a-z]")]
+    ends = tuple("-" + name for name in [*names("/lib/modules"), *flavours])
+    return [name for name in said.get("stdout", "").split() if "-server-" in name and name.endswith(ends)]
 
 
 def apt_lists() -> "Dict[str, Any]":
