@@ -7,7 +7,9 @@ from ..facts.kernel_log import Refusal
 from ..facts.known import Absent, Unknown
 from ..facts.versions import driver_tuple
 from ..planners import driver_place, rival_modules
+from ..planners.driver_modules import modules
 from ..planners.driver_origin import strangers
+from ..planners.secure_boot import refusal
 from . import driver_set
 from .driver import ROLE, SHOWN, driver_of, installed_version, other_kernel, packages_of
 from .gpu import cards
@@ -104,12 +106,20 @@ def secure_boot(host: Judged) -> Verdict:
         return unknown(state)
     if not state.enabled:
         return passed("Secure Boot is off")
-    refused = driver_place.secure_boot_refusal(host.facts)
+    refused = refusal(host.facts, signed=_signed(host))
     return (
         failed("a module that may load", refused)
         if refused
         else passed("Secure Boot is on, and the module's key is known")
     )
+
+
+def _signed(host: Judged) -> bool:
+    """Whether each kernel's module comes built and signed by the distribution."""
+    driver, kernels = driver_of(host), host.facts.kernels
+    if isinstance(driver, Verdict) or isinstance(kernels, Unknown):
+        return False
+    return modules(host.facts, driver, tuple(k.release for k in kernels if k.image)).signed
 
 
 @control("driver.runfile-leftovers", "Nothing of NVIDIA's .run installer is left", severity=Severity.HIGH)
@@ -122,7 +132,7 @@ def runfile(host: Judged) -> Verdict:
         return failed(
             "files of packages only",
             left,
-            advice="Run `nvidia-uninstall`, or the .run file with --uninstall.",
+            advice=f"{driver_place.RUNFILE_OUT}.",
         )
     if isinstance(host.facts.driver_files, Unknown):
         return unknown(host.facts.driver_files)

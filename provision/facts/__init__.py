@@ -108,6 +108,7 @@ class Facts:
     virtualization = _fact(_host.virtualization, "virtualization")
     secure_boot = _fact(_host.secure_boot, "secure-boot")
     dkms_key_enrolled = _fact(_host.key_enrolled, "secure-boot.dkms-key")
+    shim_key_enrolled = _fact(_host.key_enrolled, "secure-boot.shim-key")
     machine = _fact(_system.machine, "dmi")
     cpu = _fact(_system.cpu, "cpu")
     memory = _fact(_system.memory, "memory")

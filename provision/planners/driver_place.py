@@ -1,19 +1,27 @@
-"""What stands in the way of a driver on a host: one of another making, or Secure Boot."""
+"""What stands in the way of a driver on a host: one of another making."""
 
 from __future__ import annotations
 
+import re
 from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..facts.kernels import LoadedDriver, ModInfo
+from ..facts.kernels import ModInfo
 from ..facts.known import Unknown
 from ..yaml_text import read_yaml
 
 if TYPE_CHECKING:
     from ..facts import Facts
+    from ..facts.nvidia_files import OwnedFile
 
+RUNFILE_OUT = (
+    "Run `nvidia-uninstall`; where it is gone, the .run file of the same release with --uninstall, which "
+    "removes what it would have installed"
+)
+# A library at its own release; names without one are links, which the distribution's alternatives make too.
+_LIBRARY = re.compile(r"/(?:libcuda|libnvidia-ml)\.so\.\d{3,4}(?:\.\d+){1,2}")
 _DATA = Path(__file__).parent.parent / "catalog" / "data" / "driver_names.yml"
 
 
@@ -45,7 +53,7 @@ def foreign(facts: Facts) -> str | None:
             "It is left alone; keep it and leave the role out"
         )
     if left := runfile(facts):
-        return f"{left}. Run `nvidia-uninstall` (or the .run file with --uninstall), then this again"
+        return f"{left}. {RUNFILE_OUT}, then this again"
     return None
 
 
@@ -70,6 +78,8 @@ def runfile(facts: Facts) -> str | None:
         left = [f.path for f in files if f.package is None and f.path in names("runfile_programs")]
         if left:
             return f"{left[0]} belongs to no package: NVIDIA's .run installer was here"
+        if _boots(facts) and (loose := _loose_libraries(files)):
+            return f"{loose[0]} belongs to no package, and programs would load it in place of a package's"
     if isinstance(packages, Unknown) or any(named(name, "builders") for name in packages.installed):
         return None
     if not isinstance(kernels, Unknown):
@@ -81,21 +91,12 @@ def runfile(facts: Facts) -> str | None:
     return None
 
 
-def secure_boot_refusal(facts: Facts, *, signed: bool = False) -> str | None:
-    """Why a module built here would not load; None where it would, or where that is not known.
+def _loose_libraries(files: tuple[OwnedFile, ...]) -> list[str]:
+    return [f.path for f in files if f.package is None and f.target is None and _LIBRARY.search(f.path)]
 
-    `signed` is True where the modules come built and signed by the distribution.
 
-    With Secure Boot on, the kernel takes modules only from keys that the firmware or the machine
-    owner's list has. A module that is loaded already, or a key that is enrolled, settles it.
+def _boots(facts: Facts) -> bool:
+    """Whether the host has a kernel of its own. A container without one has its machine's driver, whose
+    libraries its runtime or the .run installer put there, as they should.
     """
-    state = facts.secure_boot
-    if isinstance(state, Unknown) or not state.enabled:
-        return None
-    if signed or isinstance(facts.loaded_driver, LoadedDriver) or facts.dkms_key_enrolled is True:
-        return None
-    return (
-        "Secure Boot is on, and the kernel would refuse the module that DKMS builds here. Choose: enrol its "
-        "key (`mokutil --import /var/lib/dkms/mok.pub`, confirm at the console in the next boot); switch "
-        "Secure Boot off in the firmware; or use a distribution whose archive has signed modules (Ubuntu)"
-    )
+    return not isinstance(facts.kernels, Unknown) and any(kernel.image for kernel in facts.kernels)

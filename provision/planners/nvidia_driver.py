@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from ..facts.cards_out import lost
 from ..facts.known import Unknown
 from ..facts.versions import same_driver
-from . import driver_rpm
+from . import driver_rpm, secure_boot
 from .driver_modules import modules
 from .driver_origin import strangers
-from .driver_place import build_space, foreign, secure_boot_refusal
+from .driver_place import build_space, foreign
 from .driver_place import names as names_of
 from .driver_refusal import downgrade, no_card, off_the_bus, two_sources
 from .driver_set import driver_set, headers
@@ -73,7 +73,7 @@ def wanted(facts: Facts, profile: Profile, stack: Stack | Unknown) -> DriverWant
     refused = (
         two_sources(facts, packages, profile, driver, others)
         or given.refused
-        or secure_boot_refusal(facts, signed=built.signed)
+        or secure_boot.refusal(facts, signed=built.signed)
     )
     if refused:
         return DriverWanted(refused=refused)
@@ -115,7 +115,7 @@ def _by_dnf(
     """The same for RHEL and its kin, whose package manager is another."""
     assert stack.driver is not None
     given = driver_rpm.dnf(facts, profile, stack.driver, packages, kernels)
-    refused = given.refused or secure_boot_refusal(facts)
+    refused = given.refused or secure_boot.refusal(facts)
     if refused:
         return DriverWanted(refused=refused)
     load = _can_load(facts)

@@ -88,6 +88,7 @@ _COMMANDS: tuple[Item, ...] = (
     command("modinfo.nvidia", "modinfo nvidia"),
     command("dkms.status", "dkms status", seconds=NORMAL),
     command("secure-boot.dkms-key", "mokutil --test-key /var/lib/dkms/mok.pub", root=True),
+    command("secure-boot.shim-key", "mokutil --test-key /var/lib/shim-signed/mok/MOK.der", root=True),
     Item(
         "dpkg.list",
         argv=("dpkg-query", "-W", "-f=${db:Status-Abbrev}\t${Package}\t${Version}\t${Architecture}\n"),

@@ -200,6 +200,15 @@ def test_ubuntus_prebuilt_modules_are_taken_where_each_kernel_has_one() -> None:
     assert "linux-headers-generic" in names
 
 
+def test_the_kernels_to_come_are_those_that_the_host_follows() -> None:
+    stem = "linux-modules-nvidia-580-server-open"
+    offers = {**PREBUILT, f"{stem}-aws": ("6.8.0-1024.26",), f"{stem}-azure": ("6.8.0-1024.26",)}
+    rows = str(UBUNTU["dpkg.list"]["stdout"]) + "ii \tlinux-image-aws\t6.8.0-1024.26\tamd64\n"
+    names = {p.partition("=")[0] for p in on_ubuntu(offers, **{"dpkg.list": said(rows)}).packages}
+    assert {*PREBUILT, f"{stem}-aws"} <= names
+    assert f"{stem}-azure" not in names
+
+
 def test_a_kernel_without_one_has_dkms_build_all() -> None:
     two = said([kernel("6.8.0-60-generic", None), kernel("6.12.1-own", None)])
     names = {package.partition("=")[0] for package in on_ubuntu(PREBUILT, kernels=two).packages}
@@ -212,6 +221,16 @@ def test_secure_boot_takes_ubuntus_signature(names: dict[str, tuple[str, ...]], 
     off = {"file:/proc/driver/nvidia/version": MISSING, "file:/sys/module/nvidia/version": MISSING}
     planned = on_ubuntu(names, **{"secure-boot": said("SecureBoot enabled\n"), **off})
     assert ("mokutil --import" in str(planned.refused)) is refused
+
+
+def test_ubuntu_signs_with_a_key_of_its_own() -> None:
+    off = {"file:/proc/driver/nvidia/version": MISSING, "file:/sys/module/nvidia/version": MISSING}
+    on = {"secure-boot": said("SecureBoot enabled\n"), **off}
+    told = str(on_ubuntu({}, **on).refused)
+    assert "update-secureboot-policy --new-key" in told
+    assert "mokutil --import /var/lib/shim-signed/mok/MOK.der" in told
+    enrolled = {"secure-boot.shim-key": said("/var/lib/shim-signed/mok/MOK.der is already enrolled\n", 1)}
+    assert on_ubuntu({}, **on, **enrolled).refused is None
 
 
 def rhel(pin_by: str, pin: str, items: dict[str, Any] | None = None) -> driver_rpm.Dnf:

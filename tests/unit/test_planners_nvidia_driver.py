@@ -109,6 +109,23 @@ def test_a_flavour_whose_build_failed_is_in_the_way_too() -> None:
     assert plan(items={"dpkg.list": failed}).absent == ("nvidia-open-kernel-dkms",)
 
 
+LOOSE = said(
+    [
+        {
+            "path": "/usr/lib/x86_64-linux-gnu/libcuda.so.550.54.14",
+            "kind": "file",
+            "target": None,
+            "package": None,
+        }
+    ]
+)
+
+
+def test_a_containers_libraries_are_its_machines() -> None:
+    items = {"nvidia.files": LOOSE, "kernels": said([kernel(image=False)])}
+    assert "belongs to its machine" in str(plan(items=items).refused)
+
+
 @pytest.mark.parametrize(
     ("items", "says"),
     [
@@ -122,6 +139,7 @@ def test_a_flavour_whose_build_failed_is_in_the_way_too() -> None:
         ({"dpkg.list": dpkg({**CONVERGED, "nvidia-linux-grid-580": "580.105.08"})}, "virtual GPU"),
         ({"nvidia.files": said([{"path": "/etc/nvidia/gridd.conf", "kind": "file", "package": None}])}, "virtual GPU"),
         ({"nvidia.files": said([{"path": "/usr/bin/nvidia-uninstall", "kind": "file", "package": None}])}, "nvidia-uninstall"),
+        ({"nvidia.files": LOOSE}, "libcuda.so.550.54.14 belongs to no package"),
         ({"dpkg.list": dpkg(PLAIN)}, "that no package brought"),
         ({SOURCES: text("deb http://other.example/x stable main\n"), OURS: MISSING}, "no source of Debian"),
     ],
@@ -174,8 +192,31 @@ def test_secure_boot_refuses_before_a_module_is_built_that_would_not_load(
     assert ("mokutil --import" in str(planned.refused)) is refused
 
 
-def test_a_loaded_module_has_proven_its_key() -> None:
+def test_a_loaded_module_has_proven_its_key_unless_it_came_signed() -> None:
     assert plan(items={"secure-boot": said("SecureBoot enabled\n")}).refused is None
+    theirs = dpkg({**CONVERGED, f"linux-modules-nvidia-535-server-{KERNEL}": "6.1.0-57.1+1"})
+    assert "mokutil" in str(
+        plan(
+            items={"secure-boot": said("SecureBoot enabled\n"), "dpkg.list": theirs},
+            nvidia_driver_source="debian",
+        ).refused
+    )
+
+
+def test_a_key_that_is_not_there_is_to_be_made_first() -> None:
+    on = {"secure-boot": said("SecureBoot enabled\n")}
+    absent = {
+        "secure-boot.dkms-key": {
+            "rc": 255,
+            "stdout": "",
+            "stderr": "Failed to get file status, /var/lib/dkms/mok.pub\n",
+            "seconds": 0.1,
+        }
+    }
+    told = str(plan(items=bare(**on, **absent)).refused)
+    assert told.index("openssl req") < told.index("mokutil --import /var/lib/dkms/mok.pub")
+    there = {"secure-boot.dkms-key": said("/var/lib/dkms/mok.pub is not enrolled\n")}
+    assert "openssl" not in str(plan(items=bare(**on, **there)).refused)
 
 
 @pytest.mark.parametrize("driver", ["nouveau", "nova_core", "NovaCore"])
