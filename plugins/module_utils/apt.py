@@ -67,8 +67,10 @@ def half_done(known):
 
 
 def holds():
-    rc, text = ask(["apt-mark", "showhold"])
-    return set(text.split()) if rc == 0 else set()
+    """Names of the packages that are held. `apt-mark showhold` would build apt's cache first."""
+    rc, text = ask(["dpkg-query", "-W", "-f=${db:Status-Want}\\t${Package}\\n"])
+    rows = [line.split("\t") for line in text.splitlines()] if rc == 0 else []
+    return {row[1] for row in rows if row[0] == "hold"}
 
 
 def missing(wanted, known):
