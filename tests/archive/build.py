@@ -28,6 +28,8 @@ CUDA = "compute/cuda/repos/{}/x86_64"
 TOOLKIT = "libnvidia-container/stable/deb/amd64"
 UBUNTU = "ubuntu/dists/noble"
 KEY_FILE = "test-archive.asc"
+# Where Ubuntu has what the archive holds: kernels, the driver, its fabric manager.
+COMPONENTS = ("main", "restricted", "multiverse")
 # Release files say who made them; a pin can name that, as NVIDIA's own pin file does.
 LABELS = {"ubuntu": "Ubuntu", "libnvidia-container": "NVIDIA CORPORATION"}
 
@@ -102,12 +104,14 @@ class Builder:
         """Write a repository's index and sign it, again after packages came or went."""
         folder = self._folder(name)
         if name == "ubuntu":
-            index = folder / "restricted/binary-amd64"
-            index.mkdir(parents=True, exist_ok=True)
-            (index / "Packages").write_text(
-                _run("apt-ftparchive", "packages", "pool", cwd=self.root / "ubuntu")
-            )
-            fields = ("Suite=noble", "Codename=noble", "Components=restricted", "Architectures=amd64")
+            entries = _run("apt-ftparchive", "packages", "pool", cwd=self.root / "ubuntu").split("\n\n")
+            for component in COMPONENTS:
+                index = folder / component / "binary-amd64"
+                index.mkdir(parents=True, exist_ok=True)
+                own = [entry.strip() for entry in entries if entry.strip() and _component(entry) == component]
+                (index / "Packages").write_text("".join(f"{entry}\n\n" for entry in own))
+            fields = ("Suite=noble", "Codename=noble", f"Components={' '.join(COMPONENTS)}",
+                      "Architectures=amd64")  # fmt: skip
             more = [word for field in fields for word in ("-o", f"APT::FTPArchive::Release::{field}")]
         else:
             (folder / "Packages").write_text(_run("apt-ftparchive", "packages", ".", cwd=folder))
@@ -146,6 +150,14 @@ class Builder:
     def close(self) -> None:
         """End gpg's agent, which would outlive the test."""
         _run("gpgconf", "--homedir", self.home, "--kill", "all")
+
+
+def _component(entry: str) -> str:
+    """The component of an entry of Packages, by the package's name."""
+    name = entry.strip().partition("\n")[0].removeprefix("Package: ")
+    if name.startswith(("linux-image-", "linux-headers-")):
+        return "main"
+    return "multiverse" if name.startswith("nvidia-fabricmanager") else "restricted"
 
 
 def _run(*words: object, cwd: Path | None = None) -> str:

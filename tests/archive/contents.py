@@ -183,6 +183,8 @@ def _kernel(tree: Tree, package: Package, content: Mapping[str, Any]) -> None:
 def _headers(tree: Tree, package: Package, content: Mapping[str, Any]) -> None:
     release = content["headers"]
     tree.put(f"/usr/src/linux-headers-{release}/Makefile", "all:\n")
+    # By this folder DKMS tells that headers are there.
+    tree.put(f"/usr/src/linux-headers-{release}/include/generated/autoconf.h", "")
     tree.link(f"/lib/modules/{release}/build", f"/usr/src/linux-headers-{release}")
 
 

@@ -61,7 +61,7 @@ class Archive:
 
     @property
     def ubuntu(self) -> str:
-        """What an Ubuntu mirror is: suite noble, component restricted."""
+        """What an Ubuntu mirror is: suite noble, components main, restricted and multiverse."""
         return f"{self.url}/ubuntu"
 
 

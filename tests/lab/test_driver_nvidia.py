@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from plays import Controller
 
+from plugins.module_utils import openpgp
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -147,3 +149,69 @@ def test_what_the_run_installer_left_is_refused_with_the_way_out(host: Host) -> 
     host.shell("rm /usr/bin/nvidia-uninstall")
     assert (status, changed) == (2, 0), output
     assert "nvidia-uninstall" in output
+
+
+@pytest.mark.full
+def test_what_did_not_build_is_told_by_kernel_with_the_compilers_first_error(host: Host) -> None:
+    """A second kernel whose headers break the build; the first has its module all the same."""
+    own = "6.99.0-changed"
+    host.shell(
+        f"mkdir -p /lib/modules/{own} /usr/src/{own}/include; echo kernel > /boot/vmlinuz-{own};"
+        f"echo all: > /usr/src/{own}/Makefile; ln -s /usr/src/{own} /lib/modules/{own}/build;"
+        f"echo 'int pci_resize_resource(int);;; nonsense here' > /usr/src/{own}/include/lab-break.h;"
+        f"touch /lib/modules/{own}/modules.builtin /lib/modules/{own}/modules.order; depmod {own};"
+        f"echo initramfs > /boot/initrd.img-{own}"
+    )
+    status, output, _ = host.play(branch=580)
+    told = " ".join(output.split())
+    assert status == 2, output
+    assert f"did not build for kernel {own}" in told
+    assert "lab-break.h:1:" in told
+    assert "error: " in told
+    first = next(kernel for kernel in host.shell("ls /lib/modules").split() if kernel != own)
+    assert f"nvidia/580.126.20, {first}, x86_64: installed" in host.shell("dkms status")
+    # Once the headers are mended the next run finishes what was left.
+    host.shell(f"rm /usr/src/{own}/include/lab-break.h")
+    status, output, _ = host.play(branch=580)
+    assert status == 0, output
+    host.is_exactly("580.126.20", OPEN)
+    host.shell(
+        f"dkms remove nvidia/580.126.20 -k {own}; rm -rf /lib/modules/{own} /usr/src/{own} /boot/*{own}"
+    )
+
+
+@pytest.mark.full
+def test_a_key_that_is_not_nvidias_is_not_taken(
+    lab_up: Callable[..., LabHost], archive: Archive, tmp_path: Path
+) -> None:
+    """Without a key of the profile's the role fetches NVIDIA's from the repository, and goes by its fingerprint."""
+    host = Host(Controller(tmp_path, lab_up()), archive)
+    folder = archive.builder.root / "compute/cuda/repos/debian12/x86_64"
+    before = host.shell("find /etc/apt -type f -exec sha256sum {} + | sort")
+    asked = {"nvidia_driver_repository": archive.cuda, "nvidia_driver_source": "nvidia"}
+    named = folder / "3bf863cc.pub"
+    try:
+        named.write_text(archive.key)
+        running = host.control.start({"role": "nvidia_driver"}, extra=asked)
+        output, _ = running.process.communicate(timeout=SECONDS)
+    finally:
+        named.unlink()
+    told = " ".join(output.split())
+    assert running.process.returncode == 2, output
+    assert "3bf863cc.pub is not the key that was expected: its fingerprint is" in told
+    assert "8793F200.pub: " in told
+    assert host.shell("find /etc/apt -type f -exec sha256sum {} + | sort") == before
+    # The same way with the fingerprint that the key has: it is kept, and apt can use the source.
+    fingerprints = openpgp.fingerprints(archive.key)
+    keyring = "/etc/apt/keyrings/mirror.asc"
+    entry = f"Types: deb\nURIs: {archive.cuda}/debian12/x86_64/\nSuites: /\nSigned-By: {keyring}\n"
+    task = {
+        "gpu_provision.host.apt_sources": {
+            "files": [{"path": "/etc/apt/sources.list.d/mirror.sources", "text": entry}],
+            "keys": [{"path": keyring, "urls": [archive.key_url], "fingerprints": fingerprints}],
+        }
+    }
+    assert host.control.run(task)["changed"]
+    assert not host.control.run(task)["changed"]
+    assert host.shell(f"cat {keyring}") == archive.key
+    assert "nvidia-open" in host.shell("apt-cache policy nvidia-open")
