@@ -36,6 +36,7 @@ def answer(q: Question, c: Candidate) -> Stack:
         pin_by=names.pin_by,
         main=names.main,
         support=state.says if state else "",
+        mended=state is None or state.supported,
         move_together=_patterns(q, c, "move_together"),
         never_mixed=_patterns(q, c, "never_mixed"),
     )

@@ -37,7 +37,8 @@ class Driver:
     `pin_by`: `hold` (`name=version` for each package, to be installed so and held with apt-mark; none where
     the archive is not known), `pinning-package` (packages that go in first, in a transaction of their own),
     `dnf-module` (a module stream to enable first) or `dnf-versionlock` (patterns to lock afterwards).
-    `main` is the package whose version is the driver's, `support` a word on who still mends the branch.
+    `main` is the package whose version is the driver's, `support` a word on who still mends the branch, and
+    `mended` False where nobody does.
     `move_together` has patterns of what carries the driver's version and moves with it wherever it is
     installed, `never_mixed` of what must not be on the host beside it.
     """
@@ -52,6 +53,7 @@ class Driver:
     pin_by: str = "hold"
     main: str = ""
     support: str = ""
+    mended: bool = True
     move_together: tuple[str, ...] = ()
     never_mixed: tuple[str, ...] = ()
 

@@ -195,6 +195,13 @@ def branch_supported(host: Judged) -> Verdict:
     assert not isinstance(driver, Verdict)
     assert not isinstance(host.stack, Unknown)
     past = [w for w in host.stack.warnings if w.kind == "end-of-life"]
-    if past:
+    if past and driver.mended:
         return warned("a branch within its life", past[0].says, evidence=(past[0].source,))
+    if past:
+        return failed(
+            "a branch that NVIDIA or the distribution still mends",
+            past[0].says,
+            evidence=(past[0].source,),
+            advice="Nobody mends its security holes any more. Name another branch, or waive this.",
+        )
     return passed(driver.support or f"branch {driver.branch}")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -227,11 +228,16 @@ def test_ib_that_the_profile_switches_off_is_a_warning_and_plugins_are_named() -
     assert "NCCL_IBEXT_DISABLE" in found.evidence[0]
 
 
-def test_an_old_branch_that_is_still_packaged_warns_and_no_set_fails() -> None:
+def test_an_old_branch_that_is_still_packaged_warns_and_one_that_nobody_mends_or_no_set_fails() -> None:
+    driver = stack().driver
+    assert driver is not None
     old = Stack(
-        True, driver=stack().driver, warnings=(Warning_("end-of-life", "R535 ended in June 2026", "a table"),)
+        True, driver=driver, warnings=(Warning_("end-of-life", "R535 ended in June 2026", "a table"),)
     )
     assert find("driver.branch-supported", chosen=old).status is Status.WARN
+    dead = replace(old, driver=replace(driver, mended=False))
+    found = find("driver.branch-supported", chosen=dead)
+    assert (found.status, found.actual) == (Status.FAIL, "R535 ended in June 2026")
     none = Stack(False, conflicts=(Conflict(("--driver 470",), "too old", "drop it", "a table"),))
     assert find("driver.supports-gpus", chosen=none).status is Status.FAIL
 
