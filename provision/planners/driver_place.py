@@ -80,7 +80,11 @@ def runfile(facts: Facts) -> str | None:
             return f"{left[0]} belongs to no package: NVIDIA's .run installer was here"
         if _boots(facts) and (loose := _loose_libraries(files)):
             return f"{loose[0]} belongs to no package, and programs would load it in place of a package's"
-    if isinstance(packages, Unknown) or any(named(name, "builders") for name in packages.installed):
+    if isinstance(packages, Unknown):
+        return None
+    # One whose build failed for another kernel is half-configured, and has built this one's module.
+    there = (*packages.installed, *(package.name for package in packages.half_configured))
+    if any(named(name, "builders") for name in there):
         return None
     if not isinstance(kernels, Unknown):
         built = [k for k in kernels if k.nvidia_module is not None]

@@ -109,6 +109,12 @@ def test_a_flavour_whose_build_failed_is_in_the_way_too() -> None:
     assert plan(items={"dpkg.list": failed}).absent == ("nvidia-open-kernel-dkms",)
 
 
+def test_a_builder_that_failed_for_one_kernel_has_brought_the_others_module() -> None:
+    rest = {name: version for name, version in CONVERGED.items() if name != "nvidia-kernel-dkms"}
+    half = said(dpkg(rest)["stdout"] + f"iF \tnvidia-kernel-dkms\t{RELEASE}-1\tamd64\n")
+    assert plan(items={"dpkg.list": half}).refused is None
+
+
 LOOSE = said(
     [
         {
