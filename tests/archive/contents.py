@@ -174,6 +174,7 @@ def _service(tree: Tree, package: Package, content: Mapping[str, Any]) -> None:
 def _kernel(tree: Tree, package: Package, content: Mapping[str, Any]) -> None:
     release = content["kernel"]
     tree.put(f"/boot/vmlinuz-{release}", "kernel\n")
+    tree.put(f"/boot/config-{release}", "CONFIG_RD_GZIP=y\nCONFIG_RD_ZSTD=y\n")  # what initramfs-tools asks
     tree.put(f"/lib/modules/{release}/modules.builtin", "")
     tree.put(f"/lib/modules/{release}/modules.order", "")
     tree.postinst.append(f"depmod {release}; echo initramfs > /boot/initrd.img-{release}")

@@ -73,7 +73,7 @@ def test_each_kernel_gets_the_module_that_ubuntu_built(posing: Whole) -> None:
     again = posing.bootstrap(SOURCE, "nvidia_driver_branch=580")
     assert (again.status, again.planned) == (0, []), again.told
     # A branch has names of its own on Ubuntu: all of the old one goes in the same transaction.
-    moved = posing.bootstrap(SOURCE, "nvidia_driver_branch=595")
+    moved = posing.moved(SOURCE, "nvidia_driver_branch=595")
     assert moved.status == 0, moved.told
     assert moved.bad() == []
     assert posing.modules() == {"595.58.03"}

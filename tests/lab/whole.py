@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from plays import Controller
 
+from provision.converge.reboot import reboot
+
 if TYPE_CHECKING:
     from archive.served import Archive
 
@@ -71,9 +73,19 @@ class Whole:
         report = json.loads(done.stdout) if done.stdout else {"hosts": [{}]}
         return Ended(done.returncode, report["hosts"][0], done.stdout + done.stderr)
 
-    def bootstrap(self, *settings: str) -> Ended:
-        """Rebooting where the plan needs it."""
-        return self("bootstrap", *settings, words=("--yes", "--reboot", "allow"))
+    def bootstrap(self, *settings: str, words: tuple[str, ...] = ()) -> Ended:
+        return self("bootstrap", *settings, words=("--yes", *words))
+
+    def moved(self, *settings: str, words: tuple[str, ...] = ()) -> Ended:
+        """Bootstrap to another driver, and again after a reboot where the old one is still loaded.
+
+        A container's kernel is its machine's, so that no control asks for that reboot here.
+        """
+        ended = self.bootstrap(*settings, words=words)
+        if "Driver/library version mismatch" not in ended.told:
+            return ended
+        reboot(self.host.target())
+        return self.bootstrap(*settings, words=words)
 
     def installed(self) -> dict[str, str]:
         """Versions of the driver's packages and of the fabric's, by name."""
