@@ -22,6 +22,7 @@ from provision.recording.collect import (
     sshd_cases,
     storage,
     system,
+    unit_files,
     units,
 )
 
@@ -407,3 +408,54 @@ def test_sshd_is_asked_once_where_no_block_makes_a_difference(
     assert len(found) >= 5
     assert {case["stdout"] for case in found} == {"port 22\n"}
     assert (len(asked) == 1) is (questions == 1)
+
+
+# ------------------------------------------------------------------------------------ unit files
+
+
+def test_unit_files_have_the_states_that_systemd_gives_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `systemctl list-unit-files` of systemd 252 names them on the same folders."""
+    etc, run, generated, lib = (tmp_path / name for name in ("etc", "run", "generator", "lib"))
+    for folder in (etc / "multi-user.target.wants", run, generated / "local-fs.target.wants", lib):
+        folder.mkdir(parents=True)
+    install = "[Unit]\n[Install]\nWantedBy=multi-user.target\n"
+    texts = {"on.service": install, "off.service": install, "plain.service": "[Service]\nType=exec\n",
+             "also.service": "[Install]\nAlso=on.socket\n", "at@.service": install, "hidden.socket": install,
+             "remount.service": "[Unit]\n", "aliased.service": install, "x.mount": install}  # fmt: skip
+    for name, text in texts.items():
+        (lib / name).write_text(text)
+    for name, target in (("on.service", "on.service"), ("at@1.service", "at@.service")):
+        (etc / "multi-user.target.wants" / name).symlink_to(lib / target)
+    (generated / "local-fs.target.wants" / "remount.service").symlink_to(lib / "remount.service")
+    (generated / "sysv.service").write_text("[Unit]\n")
+    (etc / "hidden.socket").symlink_to("/dev/null")
+    (etc / "other-name.service").symlink_to(lib / "aliased.service")
+    (run / "off.socket").symlink_to("/dev/null")
+    monkeypatch.setattr(unit_files, "_RUNS", str(run))
+    monkeypatch.setattr(
+        unit_files,
+        "_FOLDERS",
+        (
+            (str(etc), "", "enabled"),
+            (str(run), "", "enabled-runtime"),
+            (str(lib), "", ""),
+            (str(generated), "generated", "enabled-runtime"),
+        ),
+    )
+    said = unit_files.unit_files()["stdout"]
+    assert dict(line.split()[:2] for line in said.splitlines()) == {
+        "on.service": "enabled", "off.service": "disabled", "plain.service": "static",
+        "at@.service": "enabled", "also.service": "indirect",
+        "hidden.socket": "masked", "off.socket": "masked-runtime",
+        "remount.service": "enabled-runtime", "aliased.service": "enabled", "other-name.service": "alias",
+        "sysv.service": "generated",
+    }  # fmt: skip
+
+
+def test_unit_files_of_a_host_without_systemd_are_not_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(unit_files, "_RUNS", str(tmp_path / "none"))
+    assert "systemd does not run" in unit_files.unit_files()["not_asked"]

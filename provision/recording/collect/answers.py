@@ -16,6 +16,7 @@ from .sshd import sshd_effective, sshd_files
 from .storage import disks_by_id, nvme_smart, space
 from .surfaces import surfaces
 from .system import clock, limits, rights, sysctl
+from .unit_files import unit_files
 from .units import units
 
 MYPY = False
@@ -58,6 +59,7 @@ BUILTINS: "Dict[str, Callable[..., Dict[str, Any]]]" = {
     "dmi": dmi,
     "rights": rights,
     "units": units,
+    "unit_files": unit_files,
 }
 
 
