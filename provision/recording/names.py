@@ -153,7 +153,8 @@ GLOBS: tuple[str, ...] = (
 
 # Names for `apt-cache policy`. Whole names: its patterns cost a pass over all packages each (2.5 s for
 # sixty of them where the names cost 0.1 s), and so does a name with a dot that is not found, which is
-# taken for a regular expression. Names that no archive has are simply not printed. The branches are
+# taken for a regular expression: containerd.io is asked for where it is installed, and docker-ce tells
+# whether docker.com's archive is there. Names that no archive has are simply not printed. The branches are
 # those of NVIDIA's and Canonical's archives since 390.
 _BRANCHES = words("""
     390 418 450 460 470 510 515 520 525 530 535 545 550 555 560 565 570 575 580 590 595 600 605 610 615
@@ -211,7 +212,7 @@ POLICY: tuple[str, ...] = (
     *words("""
         datacenter-gpu-manager datacenter-gpu-manager-4-core datacenter-gpu-manager-4-cuda12
         datacenter-gpu-manager-4-cuda13 nsight-systems nsight-systems-cli nsight-compute docker.io
-        docker-ce docker-ce-cli docker-cli containerd.io containerd dkms linux-image-amd64 linux-headers-amd64
+        docker-ce docker-ce-cli docker-cli containerd dkms linux-image-amd64 linux-headers-amd64
         linux-image-arm64 linux-headers-arm64 linux-image-cloud-amd64 linux-headers-cloud-amd64
         linux-image-generic linux-headers-generic linux-generic linux-aws linux-azure linux-gcp
         linux-nvidia linux-perf linux-tools-generic openssh-server nftables ufw fail2ban
