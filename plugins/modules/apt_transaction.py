@@ -169,8 +169,6 @@ log:
   type: str
 """
 
-import json
-import os
 import re
 import time
 
@@ -180,12 +178,12 @@ from ansible_collections.gpu_provision.host.plugins.module_utils import (
     dkms,
     initramfs,
     locks,
+    ours,
     space,
     transient,
 )
 from ansible_collections.gpu_provision.host.plugins.module_utils.refusal import refusal
 
-HOLDS = os.path.join(transient.STATE, "holds.json")  # what this module holds, as opposed to the administrator
 LISTS_OLD_AFTER = 3600  # seconds; older lists may name packages that the archive has replaced since
 
 
@@ -243,6 +241,7 @@ class Transaction:
         steps = self.simulated(arguments)
         if not self.module.check_mode:
             self.room(arguments)
+            ours.note_brought(step["name"] for step in steps if step["do"] == "Inst" and not step["old"])
             self.transact(arguments, wanted)
         steps = self.result["steps"] + steps
         self.result.update(changed=True, steps=steps, diff=_diff(steps))
@@ -414,40 +413,24 @@ class Transaction:
 
     def hold(self):
         """Hold the set, and let go of what it held before; holds of other sets and other people's stay."""
-        now, sets = apt.holds(), _own_holds()
-        ours = sets.pop(self.asked["set"], [])
+        now, sets = apt.holds(), ours.holds()
+        own = sets.pop(self.asked["set"], [])
         others = {name for names in sets.values() for name in names}
         wanted = [name for name in self.asked["holds"] if apt.installed(self.known.get(name))]
         free = sorted(name for name in wanted if name not in now)
-        stale = sorted(name for name in ours if name in now and name not in {*self.asked["holds"], *others})
-        kept = sorted({name for name in wanted if name in ours or name in others} | (set(free) - self.held))
-        if self.asked["holds"] and (free or stale or kept != ours):
+        stale = sorted(name for name in own if name in now and name not in {*self.asked["holds"], *others})
+        kept = sorted({name for name in wanted if name in own or name in others} | (set(free) - self.held))
+        if self.asked["holds"] and (free or stale or kept != own):
             self.result["changed"] = True
             if not self.module.check_mode:
                 self.mark("hold", free)
                 self.mark("unhold", stale)
-                _keep_own_holds({**sets, self.asked["set"]: kept})
+                ours.keep_holds({**sets, self.asked["set"]: kept})
 
     def mark(self, what, names):
         rc, said = apt.ask(["apt-mark", what, *names]) if names else (0, "")
         if rc != 0:
             self.fail("apt-mark %s %s: %s" % (what, " ".join(names), said.strip()))
-
-
-def _own_holds():
-    """Names of the packages that this module holds, in order, by the set that they belong to."""
-    try:
-        with open(HOLDS, encoding="utf-8") as file:
-            return {name: sorted(held) for name, held in json.load(file)["sets"].items()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return {}
-
-
-def _keep_own_holds(sets):
-    os.makedirs(transient.STATE, mode=0o700, exist_ok=True)
-    with open(HOLDS + ".new", "w", encoding="utf-8") as file:
-        json.dump({"sets": sets}, file)
-    os.rename(HOLDS + ".new", HOLDS)
 
 
 def _lists_lack(trouble):

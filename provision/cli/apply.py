@@ -26,11 +26,13 @@ def apply(
     """
     from provision.plan.asked import Asked
     from provision.profile.tree import role_order
+    from provision.runs.planning import SNAPSHOT
 
     from .going import go
 
-    if unknown := [role for role in only if role not in role_order()]:
-        raise Usage(f"there is no role {', '.join(unknown)}", do=f"the roles are {', '.join(role_order())}")
+    roles = [role for role in role_order() if role != SNAPSHOT]
+    if unknown := [role for role in only if role not in roles]:
+        raise Usage(f"there is no role {', '.join(unknown)} to run", do=f"the roles are {', '.join(roles)}")
     if going.plan and (only or every):
         raise Usage("--plan runs what was saved: --only and --all-roles choose something else")
     words = [word for role in only for word in ("--only", role)] + ["--all-roles"] * every

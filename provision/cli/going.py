@@ -15,13 +15,17 @@ from provision.errors import Interrupted, Usage
 from .asking import agreed, host_key_question
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from provision.plan.asked import Asked
+    from provision.runs.bootstrap import Course
+    from provision.runs.directory import RunDirectory
     from provision.runs.host import Traveller
     from provision.runs.managed import Managed
 
     from .options import F, HostOptions
+
+    Prepare = Callable[[Sequence[Managed], RunDirectory], tuple[Sequence[Managed], Course]]
 
 
 @dataclass(frozen=True)
@@ -80,8 +84,17 @@ def go(
     going: Going,
     asked: Asked,
     words: Sequence[str] = (),
+    *,
+    prepare: Prepare | None = None,
+    notes: Callable[[Traveller], Iterable[str]] = lambda _: (),
+    own: HostOptions | None = None,
 ) -> int:
-    """Run `asked` on hosts and print what came of it; the exit code. `words` repeat the call's options."""
+    """Run `asked` on hosts and print what came of it; the exit code. `words` repeat the call's options.
+
+    `prepare` gives the hosts as this run has them and what it adds to the common way; `notes` are lines about
+    a host that are shown with its plan. `own` are the options as the person gave them, where `options` has
+    more.
+    """
     from provision.report import documents, exits
     from provision.report.progress import progress
     from provision.report.text.lines import console
@@ -105,18 +118,20 @@ def go(
     plans = load(going.plan, (host.name for host in managed)) if going.plan else {}
     more = [*words, *(("--plan", going.plan) if going.plan else ())]
     directory = RunDirectory.new(command, datetime.now(UTC))
+    going_there, course = prepare(managed, directory) if prepare else (managed, None)
     try:
         report = bootstrap(
-            managed,
+            going_there,
             directory,
-            consent=Consent(lambda travellers: _agreed(travellers, going.yes), host_key_question()),
+            consent=Consent(lambda travellers: _agreed(travellers, going.yes, notes), host_key_question()),
             progress=lambda planned: progress(planned, sys.stderr, dict(planned)),
-            resume=resume_command(options, command, more),
+            resume=resume_command(own or options, command, more),
             forks=options.forks,
             may_reboot=going.reboot == "allow",
             canary=going.canary,
             command=command,
             asked=lambda host: replace(asked, saved=plans.get(host)),
+            course=course,
         )
         with writing(None) as stream:
             if going.form == "json":
@@ -128,7 +143,7 @@ def go(
     return exits.of_run(report)
 
 
-def _agreed(travellers: Sequence[Traveller], yes: bool) -> bool:
+def _agreed(travellers: Sequence[Traveller], yes: bool, notes: Callable[[Traveller], Iterable[str]]) -> bool:
     """Show every plan and ask, where there is something to do; if not, the report will say all there is."""
     from provision.report.text.lines import console
     from provision.report.text.plan import plan as print_plan
@@ -140,6 +155,8 @@ def _agreed(travellers: Sequence[Traveller], yes: bool) -> bool:
     for traveller in travellers:
         if traveller.plan:
             print_plan(traveller.plan, out)
+            for note in notes(traveller):
+                click.echo(f"  {note}", err=True)
         elif traveller.failure:
             click.echo(str(traveller.failure), err=True)
     return agreed(f"Change {', '.join(going)} as shown?", yes=yes)

@@ -29,6 +29,11 @@ COMMANDS = {
     "plan": ("plan:plan", "Show what bootstrap would change."),
     "bootstrap": ("bootstrap:bootstrap", "Take hosts from an address to proven GPU servers."),
     "apply": ("apply:apply", "Run some of the roles on hosts, or all of them once more."),
+    "snapshot": ("snapshot:snapshot", "Keep on hosts what is needed to put them back."),
+    "snapshots": ("snapshot:snapshots", "List, show, compare or take away the snapshots of a host."),
+    "upgrade": ("upgrade:upgrade", "Move the driver or CUDA, and back where the proof fails."),
+    "rollback": ("rollback:rollback", "Put a host back as a snapshot has it."),
+    "history": ("history:history", "What was done to a host from this machine."),
     "verify": ("verify:verify", "Prove a host's behaviour from outside."),
     "lab": ("lab:lab", "Lab hosts on this machine, with a GPU double."),
 }

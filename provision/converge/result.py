@@ -17,6 +17,7 @@ READING = frozenset(
         "assert",
         "debug",
         "fail",
+        "gpu_provision.host.snapshot",
         "gpu_provision.host.recording",
         "include_role",
         "include_tasks",
@@ -26,6 +27,7 @@ READING = frozenset(
         "validate_argument_spec",
     }
 )
+SNAPSHOT = "gpu_provision.host.snapshot"
 
 
 class Outcome(StrEnum):
@@ -117,6 +119,8 @@ class _Host:
     trouble: Event | None = None
     first: float | None = None
     last: float = 0.0
+    kept: int = 0
+    """Changes that only keep what the host is: with nothing else changed it is untouched."""
     in_flight: str | None = None
     """The action of the task that runs now."""
 
@@ -162,6 +166,7 @@ class Fold:
         if event.status is TaskStatus.SKIPPED and event.role not in host.roles:
             return
         host.counts[event.status] += 1
+        host.kept += event.status is TaskStatus.CHANGED and event.action == SNAPSHOT
         if event.status in (TaskStatus.FAILED, TaskStatus.UNREACHABLE) and not event.ignored:
             host.trouble = event
 
@@ -209,7 +214,7 @@ class Fold:
 
     def _state(self, host: _Host, trouble: Event | None) -> State:
         """Untouched only where nothing that could change the host began and ended in an unknown way."""
-        if host.counts[TaskStatus.CHANGED]:
+        if host.counts[TaskStatus.CHANGED] > host.kept:
             return State.PARTIAL
         if trouble and trouble.left in (State.UNTOUCHED, State.REVERTED):
             return State(trouble.left)

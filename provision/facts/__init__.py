@@ -37,6 +37,7 @@ from . import packages as _packages
 from . import pci as _pci
 from . import smi_list as _smi_list
 from . import smi_trouble as _trouble
+from . import snapshots as _snapshots
 from . import sshd as _sshd
 from . import surfaces as _surfaces
 from . import system as _system
@@ -210,6 +211,13 @@ class Facts:
     def apt_sources(self) -> tuple[_apt_sources.AptSource, ...] | Absent | Unknown:
         """Where apt gets packages from; ABSENT where the host has no apt sources."""
         return _apt_sources.sources(self.recording)
+
+    @cached_property
+    def snapshots(self) -> tuple[_snapshots.Snapshot, ...] | Unknown:
+        """What the host can be put back to, oldest first."""
+        if not self.recording.as_root:
+            return Unknown("only root may look at the snapshots of a host", _snapshots.PATTERN)
+        return _snapshots.snapshots(self.files(_snapshots.PATTERN))
 
     # Services, logins
 

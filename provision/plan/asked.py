@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 class Asked:
     """`only` are the roles that may run, empty for all. `every`: each runs once, wanted by a finding or not.
 
-    `saved` is the plan that may be run and no other; `begun` says that an earlier run has done part of it.
+    `snapshot`: whether the way back is kept before anything changes. `saved` is the plan that may be run and
+    no other; `begun` says that an earlier run has done part of it.
     """
 
     only: tuple[str, ...] = ()
     every: bool = False
+    snapshot: bool = True
     saved: SavedPlan | None = None
     begun: bool = False
 

@@ -148,6 +148,7 @@ GLOBS: tuple[str, ...] = (
     "/var/lib/gpu-provision/disks/*.json",
     "/etc/profile.d/*cuda*",
     "/etc/default/grub.d/*",
+    "/var/lib/gpu-provision/snapshots/*/about.json",
 )
 """Files whose names are the host's own. `glob:PATTERN` lists those that are there."""
 

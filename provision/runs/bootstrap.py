@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from provision.errors import Failure
 from provision.plan.asked import ALL
@@ -40,6 +40,24 @@ class Consent:
     host_key: Callable[[str], bool] | None = None
 
 
+class Course(Protocol):
+    """What a kind of run adds to the common way, at the two points where hosts are judged."""
+
+    def planned(self, traveller: Traveller) -> None:
+        """A host has its plan; a failure that is set now keeps it from being begun."""
+
+    def proven(self, fleet: Fleet, travellers: Sequence[Traveller], progress: Progress) -> None:
+        """These hosts went the whole way, well or not."""
+
+
+class Plain:
+    """Adds nothing."""
+
+    def planned(self, traveller: Traveller) -> None: ...
+
+    def proven(self, fleet: Fleet, travellers: Sequence[Traveller], progress: Progress) -> None: ...
+
+
 class Declined(Failure):
     """The person said no to the plan; nothing was done."""
 
@@ -56,6 +74,7 @@ def bootstrap(
     canary: bool = False,
     command: str = COMMAND,
     asked: Callable[[str], Asked] = lambda _: ALL,
+    course: Course | None = None,
 ) -> Run:
     """Take hosts from an address to proven GPU servers. What went wrong on a host is in its result.
 
@@ -69,7 +88,7 @@ def bootstrap(
     travellers = travellers_of((host.name for host in hosts), resume, asked)
     interrupted = False
     with Fleet(hosts, forks) as fleet:
-        flow = _Flow(fleet, travellers, directory, forks, may_reboot)
+        flow = _Flow(fleet, travellers, directory, forks, may_reboot, course or Plain())
         try:
             flow.plan_all(consent)
             if not consent.plans(list(travellers.values())):
@@ -104,7 +123,9 @@ class _Flow:
         directory: RunDirectory,
         forks: int,
         may_reboot: bool,
+        course: Course,
     ) -> None:
+        self._course = course
         self._fleet, self._travellers, self._directory = fleet, travellers, directory
         self._forks = forks
         self._passes = Passes(fleet, travellers, directory, forks=forks, may_reboot=may_reboot)
@@ -113,6 +134,9 @@ class _Flow:
         """Connect, record, judge and plan every host."""
         plan_all(self._fleet, self._travellers, consent.host_key, to_change=True)
         self._passes.keep_recordings(self._travellers.values(), "before")
+        for traveller in self._travellers.values():
+            if traveller.look and traveller.failure is None:
+                self._course.planned(traveller)
         plans = [t.plan.as_dict() for t in self._travellers.values() if t.plan]
         self._directory.write("plan.json", {"plans": plans})
         self.save_states()
@@ -139,8 +163,11 @@ class _Flow:
     def _prove(self, travellers: Iterable[Traveller], progress: Progress) -> None:
         """Verify the hosts that came to a good end, those that were verified already left out."""
         here = [t for t in travellers if not t.checks]
+        # Until they are proven, whoever kills us leaves them half-way.
+        self._passes.save_states(half=[t for t in here if t.passes])
         proven = [t for t in here if t.look and t.failure is None and not t.reboot]
         prove(self._fleet, proven, self._directory.path, progress=progress, forks=self._forks)
+        self._course.proven(self._fleet, here, progress)
         for traveller in here:
             if traveller not in proven and not traveller.passes:
                 continue

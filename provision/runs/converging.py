@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 from provision.converge import ConvergeResult, HostVars, connection, converge, with_become_password
 from provision.facts.known import Unknown
 from provision.transport import ssh
 
+from .planning import SNAPSHOT
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
     from provision.converge import Event
@@ -28,13 +31,34 @@ def run_pass(
     check: bool = False,
 ) -> ConvergeResult:
     """Converge the hosts by their plans. `check` is Ansible's check mode: it changes nothing."""
-    hosts = {t.name: _host_vars(fleet.lines[t.name], t) for t in travellers}
+    hosts = {}
+    for t in travellers:
+        assert t.plan is not None
+        hosts[t.name] = _host_vars(fleet.lines[t.name], t, t.plan.roles)
     return converge(hosts, run_dir, on_event=on_event, forks=forks, check=check)
 
 
-def _host_vars(line: Line, traveller: Traveller) -> HostVars:
+def play(
+    fleet: Fleet,
+    travellers: Iterable[Traveller],
+    run_dir: Path,
+    playbook: str,
+    variables: Callable[[Traveller], Mapping[str, Any]],
+    *,
+    forks: int,
+    on_event: Callable[[Event], None],
+) -> ConvergeResult:
+    """Run a playbook of the collection's own, with further variables for each host."""
+    hosts = {}
+    for t in travellers:
+        host = _host_vars(fleet.lines[t.name], t, (SNAPSHOT,))
+        hosts[t.name] = replace(host, variables={**host.variables, **variables(t)})
+    name = f"gpu_provision.host.{playbook}"
+    return converge(hosts, run_dir, on_event=on_event, forks=forks, playbook=name)
+
+
+def _host_vars(line: Line, traveller: Traveller, roles: tuple[str, ...]) -> HostVars:
     assert traveller.look is not None
-    assert traveller.plan is not None
     managed, look = line.managed, traveller.look
     target = line.target
     stack = look.judged.stack
@@ -48,7 +72,7 @@ def _host_vars(line: Line, traveller: Traveller) -> HostVars:
     variables = {k: v for k, v in managed.profile.variables.items() if v is not None}
     handed = {"unknown": stack.reason} if isinstance(stack, Unknown) else stack.as_dict()
     variables |= {**ways, "gpu_provision_stack": handed}
-    host = HostVars(managed.name, traveller.plan.roles, variables, target=target)
+    host = HostVars(managed.name, roles, variables, target=target)
     return with_become_password(host, managed.secrets.sudo)
 
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from .look import Look
 
+DRIVER = "nvidia_driver"
+
 
 @dataclass
 class Traveller:
@@ -36,6 +38,8 @@ class Traveller:
     failure: Failure | None = None
     reached: bool = False
     reboot: str = ""
+    ended: str = ""
+    """The state that somebody else brought it to than a converge of its plan; empty where none did."""
 
     @property
     def goes_on(self) -> bool:
@@ -49,6 +53,8 @@ class Traveller:
     @property
     def state(self) -> str:
         """The state that the host is in now, by its contract name."""
+        if self.ended:
+            return self.ended
         if not self.reached:
             return UNREACHED if self.failure else str(State.UNTOUCHED)
         last = self.passes[-1] if self.passes else None
@@ -88,6 +94,8 @@ class Traveller:
         """What only a reboot will make true, of the roles that ran; empty where nothing is left to one."""
         if self.look is None:
             return ""
+        if DRIVER in self.ran and (why := self.look.stale_driver):
+            return why
         left = [
             f.title
             for f in self.look.findings

@@ -10,8 +10,9 @@ from provision import controls
 from provision.catalog import catalog
 from provision.catalog.host import stack_for
 from provision.controls.alike import traits
-from provision.controls.model import Finding, Judged
+from provision.controls.model import Finding, Judged, Status
 from provision.facts import Facts
+from provision.facts.smi_trouble import SmiTrouble
 from provision.recording.program import program
 from provision.recording.remote import record
 from provision.report.model import Judgement
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
     from .fleet import Line
 
+LOADED = "driver.loaded-matches-installed"
+
 
 @dataclass(frozen=True)
 class Look:
@@ -30,6 +33,19 @@ class Look:
     recording: Recording
     judged: Judged
     findings: tuple[Finding, ...]
+
+    @property
+    def stale_driver(self) -> str:
+        """Words for a loaded driver that is not the installed one; empty where it is, or is not known.
+
+        The driver's own complaint counts in a container, too, where the kernel is another machine's.
+        """
+        for finding in self.findings:
+            if finding.control == LOADED and finding.status is Status.FAIL:
+                return f"{finding.title}: {finding.actual}"
+        if self.judged.facts.smi_trouble is SmiTrouble.VERSION_MISMATCH:
+            return "the driver that is loaded is of another release than the one that is installed"
+        return ""
 
     @property
     def judgement(self) -> Judgement:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from provision.converge.result import Outcome, State
 from provision.errors import Failure
 
-from .planning import CUTTING
+from .planning import CUTTING, SNAPSHOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ class Order:
         if len(touched) > 1:
             first = max(touched, key=lambda t: len(cutting[t.name]))
             assert first.plan is not None
-            steps = tuple(step for step in first.plan.steps if step.role in cutting[first.name])
+            steps = tuple(step for step in first.plan.steps if step.role in {SNAPSHOT, *cutting[first.name]})
             first.plan = replace(first.plan, steps=steps)
             return [Wave((first,), first=True)]
         if not any(CUTTING.intersection(_roles(t)) for t in going):

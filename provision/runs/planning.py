@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from provision.errors import Failure
+from provision.plan.changes import changes
 from provision.plan.make import make
-from provision.plan.model import Plan
+from provision.plan.model import Plan, Step
 from provision.plan.saved import profile_digest
+from provision.planners import wanted_for
 from provision.profile.tree import role_order
 
 from .arriving import arrive, travellers_of
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 # Roles that change how a host is reached.
 CUTTING = frozenset({"ssh_hardening", "firewall", "limits"})
+# The role that goes before all others wherever something is changed.
+SNAPSHOT = "snapshot"
 
 
 def plan(
@@ -54,9 +59,11 @@ def make_plan(traveller: Traveller) -> None:
     """Plan a host from its last look; a refused plan is its failure."""
     assert traveller.look is not None
     seen, asked = traveller.look, traveller.asked
-    order = role_order()
+    order = [role for role in role_order() if role != SNAPSHOT]
     always = asked.always(order, traveller.ran)
     traveller.plan = make(traveller.name, seen.judged, seen.findings, asked.order(order), always)
+    if asked.snapshot and traveller.plan.steps and SNAPSHOT not in (*traveller.plan.roles, *traveller.ran):
+        traveller.plan = _with_way_back(traveller, traveller.plan)
     if traveller.local and (cutting := CUTTING.intersection(traveller.plan.roles)):
         why = (
             f"{', '.join(sorted(cutting))} can cut the way into a host, and on the machine that this runs on "
@@ -69,6 +76,18 @@ def make_plan(traveller: Traveller) -> None:
         traveller.failure = Failure(
             why, host=traveller.name, do="nothing of it was begun; `plan --out` saves the plan as it is now"
         )
+
+
+def _with_way_back(traveller: Traveller, plan: Plan) -> Plan:
+    """The plan with the snapshot that comes before any change, where one is to be taken."""
+    assert traveller.look is not None
+    judged = traveller.look.judged
+    wanted = wanted_for(SNAPSHOT, judged.facts, judged.profile, judged.stack)
+    if wanted.refused:
+        return Plan(plan.host, refused=(f"{SNAPSHOT}: {wanted.refused}",))
+    if not wanted.steps:
+        return plan
+    return replace(plan, steps=(Step(SNAPSHOT, (), changes(wanted, judged.facts)), *plan.steps))
 
 
 def _not_as_saved(traveller: Traveller) -> str:

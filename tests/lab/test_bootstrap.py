@@ -131,7 +131,14 @@ def test_both_hosts_end_proven(bootstrapped: Bootstrapped) -> None:
     assert bootstrapped.run.returncode == 0, bootstrapped.run.stderr[-3000:]
     for host in bootstrapped.report["hosts"]:
         assert host["state"] == "done"
-        assert set(host["planned"]) == {"nvidia_driver", "gpu_settings", "ssh_hardening", "firewall", "nccl"}
+        assert set(host["planned"]) == {
+            "snapshot",
+            "nvidia_driver",
+            "gpu_settings",
+            "ssh_hardening",
+            "firewall",
+            "nccl",
+        }
         assert host["checks"]
         assert {check["status"] for check in host["checks"]} <= {"passed", "skipped"}
         bad = [f for f in host["judgement"]["findings"] if f["status"] in ("fail", "unknown")]

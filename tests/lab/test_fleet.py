@@ -67,7 +67,7 @@ def test_the_first_that_reverts_stops_the_fleet(three: tuple[LabHost, ...], tmp_
     for host in others:
         assert f"not begun: {first.name} went before it and was left reverted" in hosts[host.name]["trouble"]
         assert not hosts[host.name]["passes"]
-    assert hosts[first.name]["passes"][0]["roles"] == ["ssh_hardening", "firewall"], (
+    assert hosts[first.name]["passes"][0]["roles"] == ["snapshot", "ssh_hardening", "firewall"], (
         "no driver was built to find out"
     )
     assert [etc(host) for host in three] == before

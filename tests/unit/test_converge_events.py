@@ -185,6 +185,17 @@ def test_a_module_of_ours_tells_the_state_it_left(left: State) -> None:
     assert folded(task("nccl", "a", action), odd, BAD_END).state is State.PARTIAL
 
 
+def test_a_snapshot_changes_nothing_of_what_a_host_is() -> None:
+    action = "gpu_provision.host.snapshot"
+    kept = (task("a", "keep", action), ended("a", "keep", TaskStatus.CHANGED, action=action))
+    refused = ended("a", "look", TaskStatus.FAILED, "no", action="ansible.builtin.fail")
+    end = Event(Kind.END, 2.0, failed_hosts=("h",))
+    look = task("a", "look", "ansible.builtin.fail")
+    assert folded(*kept, look, refused, end).state is State.UNTOUCHED
+    write = (task("a", "write"), ended("a", "write", TaskStatus.CHANGED))
+    assert folded(*kept, *write, look, refused, end).state is State.PARTIAL
+
+
 def test_a_host_lost_after_work_began_is_not_called_untouched() -> None:
     host = folded(
         task("nccl", "a"),

@@ -104,10 +104,18 @@ def finding(control: str, role: str, status: Status = Status.FAIL) -> Finding:
     return Finding(control, status, Severity.LOW, False, "", "", "", (), "", role, Disrupts.NOTHING)
 
 
+@pytest.fixture
+def snapshots() -> list[str]:
+    """What there is to do for a snapshot."""
+    return []
+
+
 @pytest.fixture(autouse=True)
-def no_planners(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_planners(monkeypatch: pytest.MonkeyPatch, snapshots: list[str]) -> None:
     from provision.plan import make
     from provision.planners.wanted import Wanted
+
+    monkeypatch.setattr(planning, "wanted_for", lambda *_: Wanted(steps=tuple(snapshots)))
 
     monkeypatch.setattr(
         make,
@@ -145,4 +153,17 @@ def test_all_roles_run_once_but_for_those_that_refuse_unasked() -> None:
     here = traveller(Asked(every=True), (finding("a.a", "nccl"),))
     planning.make_plan(here)
     assert here.plan is not None
-    assert set(planning.role_order()) - set(here.plan.roles) == {"container_toolkit"}
+    assert set(planning.role_order()) - set(here.plan.roles) == {"container_toolkit", "snapshot"}
+
+
+def test_a_snapshot_comes_before_any_change_and_only_then(snapshots: list[str]) -> None:
+    snapshots.append("keep the way back: the first snapshot")
+    changing = traveller(Asked(only=("nccl",)), (finding("a.a", "nccl"),))
+    planning.make_plan(changing)
+    assert changing.plan is not None
+    assert changing.plan.roles == ("snapshot", "nccl")
+    assert [c.what for c in changing.plan.steps[0].changes] == snapshots
+    content = traveller(Asked(), (finding("a.a", "nccl", Status.PASS),))
+    planning.make_plan(content)
+    assert content.plan is not None
+    assert content.plan.empty

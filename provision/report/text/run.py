@@ -71,7 +71,9 @@ def _host_run(host: HostRun, out: Console, mend: Mend) -> None:
         labelled(out, [("reboot", host.reboot)], indent="  ", style="yellow")
     if host.checks:
         checks(host.checks, out)
-    if host.judgement and not host.stopped:  # else the findings are no result, and would bury the reason
+    if (
+        host.judgement and host.judgement.findings and not host.stopped
+    ):  # else the findings are no result, and would bury the reason
         judgement(host.judgement, out, mend, label=(f"  {'now':<{LABEL - 2}}", "dim"))
     if host.resume:
         labelled(out, [("go on", host.resume)], indent="  ")
