@@ -158,7 +158,8 @@ def fetched(module, key):
     told = []
     for url in key["urls"]:
         answer, info = fetch_url(module, url, timeout=30)
-        if info["status"] != 200:
+        # A file has no status; where there is none, there is no answer.
+        if answer is None or info["status"] not in (None, 200):
             told.append("%s: %s" % (url, info.get("msg", info["status"])))
             continue
         text = answer.read(_LIMIT).decode("utf-8", "replace")
