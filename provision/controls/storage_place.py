@@ -10,14 +10,15 @@ if TYPE_CHECKING:
     from ..facts.mounts import FstabEntry, Mount
     from .model import Judged
 
-# One driver serves each of these, whatever name it was asked by.
-_KIN = {"ext2": "ext", "ext3": "ext", "ext4": "ext", "nfs4": "nfs", "msdos": "vfat", "ntfs": "ntfs3"}
+# File systems of disks, by the driver that serves them. What a mount helper makes of other names (efs becomes
+# nfs4, ntfs-3g fuseblk) is its own affair.
+_DRIVERS = {"ext2": "ext", "ext3": "ext", "ext4": "ext", "xfs": "xfs", "btrfs": "btrfs", "f2fs": "f2fs"}
 
 
 def another(host: Judged, entry: FstabEntry, mount: Mount) -> str | None:
     """What is mounted in the place of what fstab names; None where it is that, or cannot be told."""
-    kinds = {_KIN.get(kind, kind) for kind in (entry.fstype, mount.fstype)}
-    if len(kinds) > 1 and not kinds & {"auto", "none", "autofs", ""} and not mount.fstype.startswith("fuse"):
+    driver = _DRIVERS.get(entry.fstype)
+    if driver is not None and _DRIVERS.get(mount.fstype, mount.fstype) not in (driver, "autofs", ""):
         return f"{entry.target} is {mount.fstype} of {mount.source}, not {entry.fstype}"
     devices = host.facts.block_devices
     if isinstance(devices, Unknown):
