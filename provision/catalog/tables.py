@@ -129,10 +129,11 @@ class Catalog:
         return tuple(self.raw[library]["releases"].get(cuda_major, ()))
 
     def says(self, keys: Sequence[str]) -> str:
-        """The documents behind some keys, for a person: title and address."""
+        """The documents behind some keys, for a person: title and address; `; ` stands only between two."""
         known = self.raw["sources"]
         found = (known[key] for key in dict.fromkeys(keys) if key in known)
-        return "; ".join(f"{s['title']} <{s['url']}>" if "url" in s else s["title"] for s in found)
+        told = (f"{s['title']} <{s['url']}>" if "url" in s else s["title"] for s in found)
+        return "; ".join(text.replace("; ", ", ") for text in told)
 
 
 @cache

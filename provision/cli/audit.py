@@ -11,6 +11,7 @@ from provision.errors import Usage
 
 from .asking import host_key_question
 from .options import HostOptions, host_options
+from .output import check, writing
 
 if TYPE_CHECKING:
     from provision.profile.model import Profile
@@ -37,14 +38,13 @@ def audit(
     """Judge hosts, or saved recordings, against a profile. Nothing on a host is changed."""
     if bool(hosts) == bool(recordings):
         raise Usage("give HOST, or --recording FILE", do="one or the other")
+    check(out)
     taken = datetime.now(UTC)
     name, judged, groups = _recorded(recordings, options) if recordings else _live(hosts, options)
     # Not before the hosts are asked: what judges and prints is loaded while they answer.
     from provision.report import documents, exits
     from provision.report.model import Audit
     from provision.runs.drift import drift
-
-    from .output import writing
 
     differ = drift(judged, groups)
     report = Audit(profile=name, taken=f"{taken:%Y-%m-%dT%H:%M:%SZ}", hosts=judged, drift=differ)

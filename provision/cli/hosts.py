@@ -91,7 +91,7 @@ def _meant(
     elif inventory and name in inventory.names():
         raise Usage(f"group {name} of the inventory has no hosts")
     elif lab := _from_lab(name):
-        yield lab, None
+        yield replace(lab, host_key=options.host_key), None
     elif name == "local":
         yield Target("local", "localhost", local=True), None
     else:

@@ -9,10 +9,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from provision.errors import Failure
+from provision.errors import Failure, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+def check(file: str | None) -> None:
+    """Raise Usage where the file of a result could not be written, before any host is asked for it."""
+    path = Path(file or "-")
+    if file in (None, "-") or (path.exists() and not path.is_file() and not path.is_dir()):
+        return
+    if path.is_dir():
+        raise Usage(f"{path}: cannot be written: it is a folder", do="name a file")
+    if not path.parent.is_dir():
+        raise Usage(f"{path}: cannot be written: there is no folder {path.parent}")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise Usage(f"{path}: cannot be written: no right to write in {path.parent}")
 
 
 @contextmanager

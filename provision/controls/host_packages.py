@@ -67,7 +67,11 @@ def python(host: Judged) -> Verdict:
     expected = f"Python {'.'.join(map(str, _OLDEST))} or newer"
     advice = "Audits go on working; to change this host, install a newer interpreter beside the system's own."
     if isinstance(version, Absent):
-        return warned(expected, "there is no Python", advice=advice)
+        return warned(
+            expected,
+            "there is no Python",
+            advice="Without one hardly anything can be read, and nothing changed: install python3.",
+        )
     text = ".".join(map(str, version))
     if version < _OLDEST:
         return warned(expected, f"Python {text}", advice=advice)

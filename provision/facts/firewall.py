@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 _DENIES = frozenset({"drop", "reject", "deny"})
 
+# A state that new connections have, too, is no condition of an `accept`: whoever comes is let in.
+_NEW = re.compile(
+    r"ct state (?:\{[^}]*\bnew\b[^}]*\}|[\w,]*\bnew\b[\w,]*)"
+    r"|-m (?:conntrack|state) --(?:ctstate|state) (?:\w+,)*NEW\b[\w,]*"
+)
+
 
 @record
 class Socket:
@@ -51,13 +57,13 @@ class Chain:
         for rule in self.rules:
             bare = re.sub(
                 r"counter( packets \d+ bytes \d+)?|-m comment|(?:--)?comment (?:\"[^\"]*\"|\S+)"
-                r"|log\b.*?(?=accept|drop|reject|$)",
+                r"|log\b.*?(?=accept|drop|reject|$)|^\[\d+:\d+\]",
                 "",
                 rule,
             )
             if re.fullmatch(r"\s*(?:drop|reject\b.*|-A \S+\s+-j (?:DROP|REJECT\b.*))\s*", bare):
                 return True
-            if re.fullmatch(r"\s*(?:accept|(?:\[\d+:\d+\] )?-A \S+\s+-j ACCEPT)\s*", bare):
+            if re.fullmatch(r"\s*(?:accept|-A \S+\s+-j ACCEPT)\s*", _NEW.sub("", bare)):
                 return False
         return self.policy.lower() in _DENIES
 
@@ -144,18 +150,21 @@ def nft_chains(text: str) -> list[Chain] | Unknown:
     family = table = chain = hook = policy = ""
     rules: list[str] = []
     depth = 0
+    dormant = False
     for raw in text.splitlines():
         line = raw.strip()
         if not line or line.startswith("#"):
             continue
         opened = re.fullmatch(r"(table|chain)\s+(?:(\S+)\s+)?(\S+)\s*\{(?:\s*#.*)?", line)
         if opened and opened[1] == "table" and depth == 0:
-            family, table = opened[2] or "ip", opened[3]
+            family, table, dormant = opened[2] or "ip", opened[3], False
+        elif depth == 1 and re.match(r"flags\b.*\bdormant\b", line):
+            dormant = True  # no packet passes its chains
         elif opened and opened[1] == "chain" and depth == 1:
             chain, hook, policy, rules = opened[3], "", "", []
         elif chain and depth == 2 and line != "}":
             if base := re.match(r"type \S+ hook (\S+)", line):
-                hook = base[1]
+                hook = "" if dormant else base[1]
                 stated = re.search(r"policy (\w+)", line)
                 policy = stated[1] if stated else "accept"
             else:

@@ -126,7 +126,8 @@ class Recording:
             raise RecordingError("a recording is a JSON object")
         schema = document.get("schema")
         if schema != SCHEMA:
-            raise RecordingError(f"schema is {schema!r}; this version reads {SCHEMA!r}")
+            named = f"its schema is {schema!r}" if schema else "it names no schema"
+            raise RecordingError(f"{named}; this version reads {SCHEMA!r}")
         items = document.get("items")
         if not isinstance(items, Mapping):
             raise RecordingError("`items` is missing or is no object")
@@ -142,7 +143,10 @@ class Recording:
     @classmethod
     def from_json(cls, text: str) -> Recording:
         try:
-            return cls.from_dict(json.loads(text))
+            # Windows' shells begin a file with this mark.
+            return cls.from_dict(json.loads(text.removeprefix("\ufeff")))
+        except RecordingError:
+            raise
         except json.JSONDecodeError as e:
             raise RecordingError(f"not JSON: line {e.lineno}, column {e.colno}: {e.msg}") from e
         except (RecursionError, ValueError, OverflowError) as e:  # nested too deep, a number too long

@@ -25,7 +25,7 @@ class Judgement:
     """One host as an audit sees it.
 
     `unreached` says why it could not be judged; findings are then empty, and `unreached_code` is the exit
-    code that this gives.
+    code that this gives. `without_root` says why what only root may read is unknown; empty where it was read.
     """
 
     host: str
@@ -33,7 +33,7 @@ class Judgement:
     stack: Stack | Unknown | None = None
     unreached: str | None = None
     unreached_code: int = 3
-    as_root: bool = True
+    without_root: str = ""
     traits: Mapping[str, str] = field(default_factory=dict)
     """What other hosts of its group have alike (controls.alike)."""
 
@@ -53,6 +53,8 @@ class Judgement:
         }
         if self.unreached is not None:
             document["unreached"] = self.unreached
+        if self.without_root:
+            document["without_root"] = self.without_root
         return document
 
 

@@ -17,6 +17,8 @@ from provision.recording.program import program
 from provision.recording.remote import record
 from provision.report.model import Judgement
 
+from .rights import unseen
+
 if TYPE_CHECKING:
     from provision.profile.model import Profile
     from provision.recording.model import Recording
@@ -53,7 +55,7 @@ class Look:
             self.recording.host,
             self.findings,
             self.judged.stack,
-            as_root=self.recording.as_root,
+            without_root=unseen(self.judged.facts),
             traits=traits(self.judged.facts),
         )
 

@@ -8,6 +8,8 @@ from provision.converge import minimum_python
 from provision.errors import Failure, Unreached, Usage
 from provision.facts.known import Absent, Unknown
 
+from .rights import without_root
+
 if TYPE_CHECKING:
     from provision.facts import Facts
 
@@ -83,19 +85,4 @@ def _room(facts: Facts) -> Failure | None:
 
 
 def _rights(look: Look) -> Failure | None:
-    if look.recording.as_root:
-        return None
-    rights = look.judged.facts.rights
-    user, said = ("the login user", None) if isinstance(rights, Unknown) else (rights.user, rights.says)
-    return Unreached(
-        f"{user} has no root rights there{f' ({said})' if said else ''}", do=_way_to_root(said or "")
-    )
-
-
-def _way_to_root(said: str) -> str:
-    """What helps against sudo's words; a user without any sudo needs another login, not a password."""
-    if "not accepted" in said:
-        return "give sudo's password, which is the login user's own, with --become-password-fd"
-    if "password is required" in said:
-        return "give sudo's password with --ask-become-pass or --become-password-fd"
-    return "log in as root, or as a user whom sudo makes root"
+    return None if look.recording.as_root else without_root(look.judged.facts)

@@ -170,3 +170,9 @@ def test_a_sites_file_that_is_no_mapping_is_refused(tmp_path: Path, text: str) -
     (tmp_path / "drivers.yml").write_text(text, encoding="utf-8")
     with pytest.raises(Usage, match=r"drivers\.yml"):
         load((DATA, tmp_path))
+
+
+def test_each_document_is_named_in_one_piece() -> None:
+    """Whoever shows documents takes the text apart at `; `."""
+    for key in SHIPPED.raw["sources"]:
+        assert "; " not in SHIPPED.says([key])

@@ -11,6 +11,7 @@ from provision.cli.hosts import resolve_hosts
 from provision.cli.options import HostOptions
 from provision.errors import Usage
 from provision.transport.explain import explain
+from provision.transport.target import Target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -165,3 +166,8 @@ def test_a_misspelt_name_is_told_from_a_fault_of_dns(inventory: str) -> None:
 def test_a_vault_password_without_an_inventory_is_refused() -> None:
     with pytest.raises(Usage, match="no inventory is given"):
         resolve_hosts(["a"], options(vault_password_file="/tmp/secret"))
+
+
+def test_a_lab_host_has_to_have_the_key_that_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("provision.cli.hosts._from_lab", lambda name: Target(name, "192.0.2.9"))
+    assert resolve_hosts(["lab1"], options(host_key="SHA256:x"))[0].target.host_key == "SHA256:x"

@@ -179,3 +179,33 @@ def test_a_host_that_was_in_no_run_is_not_resumed(tmp_path: Path) -> None:
     done = run("bootstrap", "root@192.0.2.1", "--resume", "--yes", env=env)
     assert_one_message(done, 2, "no earlier bootstrap had root@192.0.2.1")
     assert not list(tmp_path.rglob("state.json"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{}", "it names no schema"),
+        ("[]", "a recording is a JSON object"),
+        ('{"schema": "other/1"}', "its schema is 'other/1'"),
+        (START, "not JSON: line 1"),
+    ],
+)
+def test_what_is_no_recording_is_told_by_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:
+    (tmp_path / "r.json").write_text(text)
+    done = run("audit", "--recording", tmp_path / "r.json")
+    assert_one_message(done, 2, says)
+    assert "JSON that can be read" not in done.stderr
+
+
+def test_a_recording_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text("\ufeff" + EMPTY)
+    done = run("audit", "--recording", tmp_path / "r.json")
+    assert "no recording" not in done.stderr
+    assert done.returncode != 2
+
+
+@pytest.mark.parametrize(("out", "says"), [(".", "it is a folder"), ("no/such", "there is no folder")])
+def test_a_report_that_cannot_be_written_is_a_wrong_call(tmp_path: Path, out: str, says: str) -> None:
+    (tmp_path / "r.json").write_text(EMPTY)
+    done = run("audit", "--recording", tmp_path / "r.json", "--out", tmp_path / out)
+    assert_one_message(done, 2, says)

@@ -79,3 +79,8 @@ def test_a_run_without_a_second_recording_has_a_null_judgement() -> None:
     document = valid(documents.run(run))
     assert document["hosts"][0]["judgement"] is None
     assert document["exit_code"] == 130
+
+
+def test_an_audit_without_root_rights_says_so() -> None:
+    seen = Audit("research", "2026-11-30T12:00:00Z", (Judgement("gpu01", without_root="no rights"),))
+    assert valid(documents.audit(seen))["hosts"][0]["without_root"] == "no rights"

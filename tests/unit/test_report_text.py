@@ -179,3 +179,14 @@ def test_a_check_that_did_not_pass_gives_its_message(status: CheckStatus, word: 
     check = Check("gpu01", "ssh.key", "A key is accepted", status, "Permission denied")
     shown = printed_run(HostRun("gpu01", "done", checks=(check,), judgement=Judgement("gpu01", (PASS,))))
     assert f"{word:<10}A key is accepted: Permission denied" in shown
+
+
+def test_a_login_without_root_rights_is_told_of_once_with_what_helps() -> None:
+    shown = printed(
+        Judgement("gpu01", (UNKNOWN,), without_root="ada has no root rights there\ngive a password")
+    )
+    assert [" ".join(line.split()) for line in shown.splitlines()[1:3]] == [
+        "rights ada has no root rights there",
+        "give a password",
+    ]
+    assert "rights" not in printed(Judgement("gpu01", (UNKNOWN,)))

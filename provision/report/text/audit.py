@@ -54,6 +54,8 @@ def judgement(host: Judgement, out: Console, mend: Mend, label: tuple[str, str] 
     if host.unreached is not None:
         labelled(out, [("why", host.unreached)], indent="  ")
         return
+    if host.without_root:
+        labelled(out, [("rights", host.without_root)], indent="  ", style=STYLES[Status.UNKNOWN])
     if isinstance(host.stack, Unknown):
         labelled(out, [("stack", f"none chosen: {host.stack.reason}")], indent="  ")
     open_ = [f for f in worst_first(host.findings) if f.status in SHOWN and not f.waived]
