@@ -7,9 +7,11 @@ that it means), its default policies in /etc/default/ufw; `ufw reload` loads the
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from .firewall_nft import comment
+from .firewall_sources import network
 from .firewall_sources import text as word
 
 if TYPE_CHECKING:
@@ -26,6 +28,41 @@ _ANY = {4: "0.0.0.0/0", 6: "::/0"}
 CHAIN = {4: "ufw-user-input", 6: "ufw6-user-input"}
 END = "### END RULES ###"
 REFUSING = ("DROP", "REJECT")
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """A rule of others that lets something in: its protocol, ports and source in ufw's words."""
+
+    proto: str
+    ports: str
+    source: str
+
+    @property
+    def every_port(self) -> bool:
+        return self.ports == "any"
+
+    def names(self, proto: str, port: int) -> bool:
+        """Whether it names this port; a rule for every port names none."""
+        if self.every_port or self.proto not in ("any", proto):
+            return False
+        spans = (part.partition(":") for part in self.ports.split(","))
+        return any(int(first) <= port <= int(last or first) for first, _, last in spans)
+
+    def holds(self, address: str) -> bool:
+        """Whether it lets this address in."""
+        ours, theirs = network(address.partition("%")[0]), network(self.source)
+        if ours is None or theirs is None or ours.version != theirs.version:
+            return False
+        return ours.network_address in theirs
+
+
+def admitted(text: str) -> tuple[Admitted, ...]:
+    """The rules of others in a rules file that let packets in."""
+    found = re.findall(
+        r"(?m)^### tuple ### (?:allow|limit)(?:_log(?:-all)?)? (\S+) (\S+) \S+ \S+ (\S+)", _without_ours(text)
+    )
+    return tuple(Admitted(*words) for words in found)
 
 
 def with_ours(text: str, family: int, openings: Sequence[Opening]) -> str | None:
@@ -74,9 +111,9 @@ def _blocks(opening: Opening, family: int) -> Iterator[str]:
         networks = opening.sources.v4 if family == 4 else opening.sources.v6
     match = f"-m multiport --dports {ports}" if ":" in ports else f"--dport {ports}"
     said = f"{OURS}: {comment(opening.why).removeprefix(' comment ')[1:-1] or 'allowed by the profile'}"
-    for network in networks:
-        source = word(network) if network is not None else _ANY[family]
-        where = f" -s {source}" if network is not None else ""
+    for one in networks:
+        source = word(one) if one is not None else _ANY[family]
+        where = f" -s {source}" if one is not None else ""
         yield (
             f"### tuple ### allow {opening.proto} {ports} {_ANY[family]} any {source} in "
             f"comment={said.encode().hex()}\n-A {CHAIN[family]} -p {opening.proto} {match}{where} -j ACCEPT"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .subject import Subject
 
-FILES = ("test_ssh.py", "test_gpu.py", "test_containers.py", "test_disks.py")
+FILES = ("test_ssh.py", "test_firewall.py", "test_gpu.py", "test_containers.py", "test_disks.py")
 DISRUPTIVE = ("test_reboot.py",)
 # What each role's work shows in; the others prove themselves while they run, or are seen in the findings.
 SHOWS = {
