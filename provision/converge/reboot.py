@@ -23,8 +23,16 @@ POLL_SECONDS = 2.0
 REBOOT = 'if [ "$(id -u)" = 0 ]; then exec systemctl reboot; else exec sudo -S -p "" -- systemctl reboot; fi'
 
 
-def reboot(target: Target, *, sudo_password: str | None = None, up_seconds: float = UP_SECONDS) -> float:
+def reboot(
+    target: Target,
+    *,
+    sudo_password: str | None = None,
+    login_password: str | None = None,
+    up_seconds: float = UP_SECONDS,
+) -> float:
     """Reboot; the seconds until a new boot answered. Sessions that were open to the host are dead afterwards.
+
+    `login_password` is given where no key gets in.
 
     Raises Failure where the host refuses, does not go down, or is not back in time, and for the machine that
     we run on.
@@ -32,10 +40,10 @@ def reboot(target: Target, *, sudo_password: str | None = None, up_seconds: floa
     if target.local:
         raise Failure("the machine that this runs on does not restart itself", host=target.name)
     with ControlFolder() as folder:
-        with ssh.Session(target, folder.path, sudo_password) as session:
+        with ssh.Session(target, folder.path, sudo_password, login_password) as session:
             before = boot_id(session)
             _order(session, sudo_password)
-        return _wait(target, folder.path, before, up_seconds)
+        return _wait(target, folder.path, before, up_seconds, login_password)
 
 
 def _order(session: ssh.Session, sudo_password: str | None) -> None:
@@ -57,12 +65,14 @@ def boot_id(session: ssh.Session) -> str:
     return done.out.strip()
 
 
-def _wait(target: Target, control_dir: Path, before: str, up_seconds: float) -> float:
+def _wait(
+    target: Target, control_dir: Path, before: str, up_seconds: float, login_password: str | None
+) -> float:
     began, said, down = time.monotonic(), "it never went down", False
     while (waited := time.monotonic() - began) < (up_seconds if down else DOWN_SECONDS):
         time.sleep(POLL_SECONDS)
         try:
-            with ssh.Session(target, control_dir) as session:
+            with ssh.Session(target, control_dir, login_password=login_password) as session:
                 if boot_id(session) != before:
                     return time.monotonic() - began
         except Failure as e:

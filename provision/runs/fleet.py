@@ -49,6 +49,11 @@ class Line:
         """Where the session leads; a pinned host key may have changed it from what the user named."""
         return self.managed.target if isinstance(self.session, local.Local) else self.session.target
 
+    @property
+    def login_password(self) -> str | None:
+        """The password that this line may log in with where no key gets in."""
+        return self.managed.secrets.login if self._by_password else None
+
     def accept(self, managed: Managed) -> None:
         """Go on with another way in: a key now accepted, a first contact made."""
         self.close()
@@ -76,10 +81,9 @@ class Line:
         if self.managed.target.local:
             return local.Local(self.managed.secrets.sudo)
         target, secrets = self.managed.target, self.managed.secrets
-        login = secrets.login if self._by_password else None
         if self._control_dir is None:
-            return ssh.Single(target, secrets.sudo, login)
-        return ssh.Session(target, self._control_dir, secrets.sudo, login)
+            return ssh.Single(target, secrets.sudo, self.login_password)
+        return ssh.Session(target, self._control_dir, secrets.sudo, self.login_password)
 
 
 class Fleet:

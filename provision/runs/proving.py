@@ -59,4 +59,5 @@ def _subject(line: Line, traveller: Traveller) -> Subject:
         recording=traveller.look.recording,
         control_path=line.control_path,
         sudo_password=managed.secrets.sudo,
+        login_password=line.login_password,
     )

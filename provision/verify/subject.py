@@ -23,6 +23,7 @@ class Subject:
     """One host to prove: how to get there, what it is meant to be, and its last recording.
 
     `control_path` is that of the session which the run keeps open; without it each command connects anew.
+    `login_password` is given where no key gets in, for sessions of work; a proof never uses it.
     """
 
     target: Target
@@ -31,6 +32,7 @@ class Subject:
     recording: Recording
     control_path: Path | None = None
     sudo_password: str | None = field(default=None, repr=False)
+    login_password: str | None = field(default=None, repr=False)
 
     @property
     def name(self) -> str:
@@ -56,6 +58,7 @@ class Subject:
             "recording": self.recording.as_dict(),
             "control_path": str(self.control_path) if self.control_path else None,
             "sudo_password": self.sudo_password,
+            "login_password": self.login_password,
         }
 
     @classmethod
@@ -68,4 +71,5 @@ class Subject:
             recording=Recording.from_dict(document["recording"]),
             control_path=Path(document["control_path"]) if document["control_path"] else None,
             sudo_password=document["sudo_password"],
+            login_password=document["login_password"],
         )

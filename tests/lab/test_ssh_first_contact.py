@@ -219,6 +219,30 @@ def test_a_person_is_asked_and_what_is_typed_is_not_shown(rented: Rented, tmp_pa
     assert not accepted(rented, rented.target("bob")), "recording leaves no key"
 
 
+@pytest.mark.full
+def test_a_login_by_password_outlives_a_reboot(rented: Rented, tmp_path: Path) -> None:
+    known = " ".join(f"-o {option}" for option in rented.target().options)
+    variables = {"ansible_host": rented.host.address, "ansible_user": "bob", "ansible_ssh_common_args": known,
+                 "ansible_ssh_private_key_file": str(rented.key)}  # fmt: skip
+    (tmp_path / "hosts.yml").write_text(yaml.safe_dump({"all": {"hosts": {"gpu01": variables}}}))
+    rented.shell("echo 'bob ALL=(ALL) ALL' >/etc/sudoers.d/bob")
+    booted = rented.shell("cat /proc/sys/kernel/random/boot_id")
+    read, write = os.pipe()
+    again, also = os.pipe()
+    for end in (write, also):
+        os.write(end, f"{PASSWORD}\n".encode())
+        os.close(end)
+    argv = ["gpu-provision", "verify", "-i", f"{tmp_path}/hosts.yml", "gpu01", "--disruptive", "--yes",
+            "--password-fd", str(read), "--become-password-fd", str(again)]  # fmt: skip
+    argv[0] = str(Path(sys.executable).with_name("gpu-provision"))
+    run = subprocess.run(argv, pass_fds=(read, again), capture_output=True, text=True, timeout=300)
+    rented.shell("rm /etc/sudoers.d/bob")
+    assert rented.shell("cat /proc/sys/kernel/random/boot_id") != booted
+    said = " ".join(run.stdout.split())
+    assert "proven What held before a reboot holds after it" in said, run.stdout + run.stderr
+    assert run.returncode == 1, "no key gets in, which is said, and not that the host is lost"
+
+
 def test_a_host_key_that_changed_gets_no_password(rented: Rented) -> None:
     known = rented.folder / "known"
     other = rented.folder / "other"

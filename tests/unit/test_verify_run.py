@@ -197,10 +197,12 @@ def test_a_subject_travels_whole() -> None:
         given.recording,
         Path("/run/c"),
         "s3cret",
+        "s4cret",
     )
     for one in (given, full):
         assert Subject.from_dict(json.loads(json.dumps(one.as_dict()))) == one
     assert "s3cret" not in repr(full)
+    assert "s4cret" not in repr(full)
 
 
 def test_a_driver_that_hung_at_the_last_look_is_not_asked_again(tmp_path: Path, smi: Path) -> None:

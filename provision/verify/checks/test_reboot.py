@@ -31,10 +31,11 @@ def rebooted(subject: Subject) -> Iterator[ssh.Session]:
     """A new session to the host after a reboot that this fixture made."""
     if subject.target.local:
         pytest.skip("this machine does not restart itself")
-    reboot(subject.target, sudo_password=subject.sudo_password)
+    login = subject.login_password
+    reboot(subject.target, sudo_password=subject.sudo_password, login_password=login)
     with (
         tempfile.TemporaryDirectory(prefix="gp-") as folder,
-        ssh.Session(subject.target, Path(folder), subject.sudo_password) as session,
+        ssh.Session(subject.target, Path(folder), subject.sudo_password, login) as session,
     ):
         yield session
 
