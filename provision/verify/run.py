@@ -27,6 +27,7 @@ DISRUPTIVE = ("test_reboot.py",)
 # What each role's work shows in; the others prove themselves while they run, or are seen in the findings.
 SHOWS = {
     "ssh_hardening": "test_ssh.py",
+    "firewall": "test_firewall.py",
     "nvidia_driver": "test_gpu.py",
     "fabric": "test_gpu.py",
     "gpu_settings": "test_gpu.py",
