@@ -37,7 +37,8 @@ _FIND = (
 class Listener:
     """Who connects to a port of `ports` that has no reason against it is given `token`.
 
-    `seen_from` and `address` are ours and the host's, as the host sees the connection that started it.
+    `seen_from` and `address` are ours and the host's, as the host sees the connection that started it; empty
+    where it does not say.
     """
 
     token: str
@@ -60,7 +61,7 @@ def listening(subject: Subject, ports: Sequence[str]) -> Iterator[Listener]:
     with process:
         try:
             said = json.loads(_first_line(process))
-            client, _, server, _ = (said["connection"] or "- - - -").split()
+            client, _, server, *_ = [*str(said["connection"]).split(), "", "", ""]
             yield Listener(token, said["ports"], client, server)
         finally:
             assert process.stdin is not None

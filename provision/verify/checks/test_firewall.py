@@ -60,10 +60,10 @@ class View:
     @property
     def between(self) -> str:
         """A hint where the host knows itself by another address than we do."""
-        same = outside.version(self.listener.address) == self.way.version if self.listener.address else False
-        if not same or self.listener.address == self.way.address.partition("%")[0]:
+        known = self.listener.address
+        if not known or outside.version(known) != self.way.version or known == self.way.address:
             return ""
-        return f"; the host knows itself as {self.listener.address}, so look at what stands before it, too"
+        return f"; the host knows itself as {known}, so look at what stands before it, too"
 
 
 def told(name: str) -> str:
@@ -97,8 +97,9 @@ def view(subject: Subject, facts: Facts) -> Iterator[Callable[[int], View]]:
             way = known.get(version)
             if way is None:
                 pytest.skip(f"this machine has no way to the host over IPv{version}")
-            seen = listener.seen_from if listener.seen_from else way.ours
-            return View(way, seen if outside.version(seen) == version else way.ours, listener, chosen)
+            seen = listener.seen_from
+            same = bool(seen) and outside.version(seen) == version
+            return View(way, seen if same else way.ours, listener, chosen)
 
         yield over
 
