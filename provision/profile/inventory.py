@@ -67,7 +67,7 @@ class Inventory:
         Raises Usage where a variable cannot be read (a vault without its password, a broken template).
         """
         if pattern in self._manager.groups:
-            names = [h.name for h in self._manager.groups[pattern].get_hosts()]
+            names = [str(h.name) for h in self._manager.groups[pattern].get_hosts()]
         elif pattern in self._manager.hosts:
             names = [pattern]
         else:
@@ -89,7 +89,7 @@ class Inventory:
             templar = Templar(loader=self._loader, variables=raw)
             # Only what we read is resolved: a stranger's variable may need a lookup that we must not run.
             values = {
-                k: templar.template(v) if k in declared() or k.startswith("ansible_") else v
+                str(k): _untagged(templar.template(v)) if k in declared() or k.startswith("ansible_") else v
                 for k, v in raw.items()
                 if k not in _MAGIC
             }
@@ -99,7 +99,19 @@ class Inventory:
                 says = f"inventory {self._source}: something is encrypted by ansible-vault and cannot be read"
                 raise Usage(says, host=name, do=f"give its password by {self._vault}") from e
             raise Usage(f"inventory {self._source}: {_plain(e)}", host=name) from e
-        return InventoryHost(name, tuple(g.name for g in host.get_groups()), values)
+        return InventoryHost(str(name), tuple(str(g.name) for g in host.get_groups()), values)
+
+
+def _untagged(value: Any) -> Any:
+    """The same as plain Python: from ansible-core 2.19 on, values are of subclasses that know where they came
+    from, and YAML writes none of them.
+    """
+    if isinstance(value, dict):
+        return {_untagged(k): _untagged(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_untagged(v) for v in value]
+    plain = next((kind for kind in (str, int, float) if isinstance(value, kind)), None)
+    return value if plain is None or isinstance(value, bool) else plain(value)
 
 
 # What Ansible adds to every host's variables by itself; none of it says what a host is meant to be.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from archive.served import served
-from matrix import Matrix, row_of
+from matrix import Matrix, missing, row_of
 
 from provision import lab
 from provision.lab import network
@@ -29,6 +29,8 @@ KEPT = Path(__file__).parents[2] / ".cache/archive"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--matrix", metavar="FILE", help="write what the SSH matrices showed, as a table")
+    says = "with --matrix: run what an earlier run left or saw fail, and add it to that run's table"
+    parser.addoption("--missing", action="store_true", help=says)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -40,13 +42,15 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     path = config.getoption("--matrix")
     if path and not hasattr(config, "workerinput"):
-        config.pluginmanager.register(Matrix(Path(path)))
+        config.pluginmanager.register(Matrix(Path(path), more=config.getoption("--missing")))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Skips the tier where the machine cannot run a lab. With CI set only the kernel is an excuse: root and
     tools are the CI's own to provide, and a tier that is silently left out proves nothing.
     """
+    if config.getoption("--missing", default=False):
+        items[:] = missing(items)
     reason = lab.can_run()
     if reason is None:
         return

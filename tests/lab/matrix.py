@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 
 KEY = "matrix"
 TREE = Path(__file__).parents[2]
+KEPT = TREE / ".cache/ssh-matrix.json"
 HEAD = """\
 # What the SSH matrices showed
 
@@ -29,14 +32,43 @@ TITLES = {
 }
 
 
-class Matrix:
-    """Collects the rows that tests fill in, from all workers, and writes the table at the end."""
+@dataclass(frozen=True)
+class Run:
+    """One run of pytest over the matrices, or over what an earlier one left."""
 
-    def __init__(self, path: Path) -> None:
+    when: str
+    commit: str
+    minutes: int
+    rows: dict[str, dict[str, str]]
+
+    @property
+    def passed(self) -> set[str]:
+        return {nodeid for nodeid, row in self.rows.items() if row["outcome"] == "passed"}
+
+
+def kept() -> list[Run]:
+    """The runs whose rows the table has now: a first, and those that made up for what it left."""
+    return [Run(**run) for run in json.loads(KEPT.read_text(encoding="utf-8"))] if KEPT.exists() else []
+
+
+def missing(items: list[pytest.Item]) -> list[pytest.Item]:
+    """The tests of situations that no kept run has shown to go well."""
+    passed = {nodeid for run in kept() for nodeid in run.passed}
+    return [item for item in items if item.nodeid not in passed]
+
+
+class Matrix:
+    """Collects the rows that tests fill in, from all workers, and writes the table at the end.
+
+    With `more` they make up for what is missing in the table of the runs before, and those stay in it.
+    """
+
+    def __init__(self, path: Path, *, more: bool = False) -> None:
         self.path = path
         self.begun = time.monotonic()
+        self.before = kept() if more else []
         self.rows: dict[str, dict[str, str]] = {}
-        self.meant: set[str] = set()
+        self.meant = {nodeid for run in self.before for nodeid in run.passed}
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.meant |= {item.nodeid for item in session.items}
@@ -49,31 +81,40 @@ class Matrix:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         for name, row in report.user_properties:
             if name == KEY:
-                kept = self.rows.setdefault(report.nodeid, {})
-                kept.update(row if isinstance(row, dict) else {})
-                kept["outcome"] = "failed" if report.failed else kept.get("outcome", "passed")
+                shown = self.rows.setdefault(report.nodeid, {})
+                shown.update(row if isinstance(row, dict) else {})
+                shown["outcome"] = "failed" if report.failed else shown.get("outcome", "passed")
 
     def pytest_sessionfinish(self) -> None:
         if not self.rows:
             return
-        seconds = time.monotonic() - self.begun
-        shown = text(self.rows, len(self.meant), datetime.now(UTC), commit(), seconds)
-        self.path.write_text(shown, encoding="utf-8")
+        minutes = round((time.monotonic() - self.begun) / 60)
+        when = f"{datetime.now(UTC):%-d %B %Y, %H:%M} UTC"
+        runs = [*self.before, Run(when, commit(), minutes, self.rows)]
+        KEPT.parent.mkdir(parents=True, exist_ok=True)
+        KEPT.write_text(json.dumps([asdict(run) for run in runs], indent=1), encoding="utf-8")
+        self.path.write_text(text(runs, len(self.meant)), encoding="utf-8")
 
 
-def text(rows: dict[str, dict[str, str]], meant: int, when: datetime, at: str, seconds: float) -> str:
+def text(runs: list[Run], meant: int) -> str:
     """The whole document. A row whose test failed, or did not come far enough, says so in its state; of how
     many situations there are rows, where a run broke off, stands in the first lines.
     """
+    rows: dict[str, dict[str, str]] = {}
+    for run in runs:
+        rows |= {
+            nodeid: row for nodeid, row in run.rows.items() if nodeid not in rows or _failed(rows[nodeid])
+        }
     lost = sum(row.get("gets in") != "yes" for row in rows.values())
-    failed = sum(row["outcome"] != "passed" for row in rows.values())
-    parts = [
-        HEAD,
-        f"Run of {when:%-d %B %Y}, {when:%H:%M} UTC, at commit {at}, in {seconds / 60:.0f} minutes: "
-        f"{len(rows)} of {meant} situations, {lost} hosts lost, {failed} tests failed.\n",
+    failed = sum(_failed(row) for row in rows.values())
+    parts = [HEAD, f"{len(rows)} of {meant} situations, {lost} hosts lost, {failed} tests failed:\n"]
+    parts += [
+        f"- Run of {run.when}, at commit {run.commit}, {run.minutes} minutes: "
+        f"{len(run.rows)} situations, {len(run.rows) - len(run.passed)} of their tests failed."
+        for run in runs
     ]
     for table, columns in COLUMNS.items():
-        lines = [row for row in rows.values() if row.get("table") == table]
+        lines = [row for _, row in sorted(rows.items()) if row.get("table") == table]
         if not lines:
             continue
         parts += [
@@ -87,9 +128,13 @@ def text(rows: dict[str, dict[str, str]], meant: int, when: datetime, at: str, s
     return "\n".join(parts) + "\n"
 
 
+def _failed(row: dict[str, str]) -> bool:
+    return row["outcome"] != "passed"
+
+
 def _cells(row: dict[str, str], columns: tuple[str, ...]) -> list[str]:
     shown = dict(row)
-    if row["outcome"] != "passed":
+    if _failed(row):
         shown["state"] = f"**test failed** ({row.get('state', 'not known')})"
     return [shown.get(column, "-") for column in columns]
 

@@ -58,14 +58,14 @@ def nodes(lab_up: Callable[..., LabHost]) -> tuple[LabHost, ...]:
 
 @pytest.fixture(scope="module")
 def over_ipv6(nodes: tuple[LabHost, ...]) -> Iterator[str]:
-    """An address of the first host that this machine has a route to: lab hosts have link-local ones alone."""
+    """An address of the first host that this machine reaches: lab hosts have link-local ones alone."""
     host = nodes[0]
-    address = f"fd{secrets.token_hex(1)}:{secrets.token_hex(2)}:{secrets.token_hex(2)}::7"
-    on(host, f"ip -6 addr add {address}/128 dev host0 nodad")
-    route = ["ip", "-6", "route", "add", f"{address}/128", "dev", host.place.bridge]
-    subprocess.run(route, check=True)
-    yield address
-    subprocess.run([*route[:3], "del", *route[4:]], check=False)
+    network = f"fd{secrets.token_hex(1)}:{secrets.token_hex(2)}:{secrets.token_hex(2)}:"
+    on(host, f"ip -6 addr add {network}:7/64 dev host0 nodad")
+    ours = [f"{network}:1/64", "dev", host.place.bridge]
+    subprocess.run(["ip", "-6", "addr", "add", *ours, "nodad"], check=True)
+    yield f"{network}:7"
+    subprocess.run(["ip", "-6", "addr", "del", *ours], check=True)
 
 
 def on(host: LabHost, command: str, text: str = "") -> str:

@@ -31,7 +31,10 @@ passwd -qu root; passwd -qu bob
 mkdir -p /home/bob/.ssh && cp /root/.ssh/authorized_keys /home/bob/.ssh/ && chown -R bob: /home/bob/.ssh
 chmod 700 /home/bob/.ssh
 systemctl daemon-reload
-systemctl disable -q --now ssh.socket; systemctl enable -q ssh.service; systemctl restart ssh.service
+systemctl disable -q --now ssh.socket
+# Stopped first: while it runs, systemd 257 may lose sight of it as `enable` gives it its second name again,
+# and what is started beside the old sshd finds the port taken. This session stays (KillMode=process).
+systemctl stop ssh.service; systemctl enable -q ssh.service; systemctl restart ssh.service
 """
 
 FIRST = f"""

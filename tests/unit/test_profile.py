@@ -127,6 +127,27 @@ def test_inventory_templates_are_resolved(inventory: Path) -> None:
     assert "gpus" in host.groups
 
 
+def kinds(value: object) -> set[type]:
+    """The exact types in a value, however deep."""
+    if isinstance(value, dict):
+        return {type(value)} | {kind for pair in value.items() for part in pair for kind in kinds(part)}
+    if isinstance(value, list | tuple):
+        return {type(value)} | {kind for part in value for kind in kinds(part)}
+    return {type(value)}
+
+
+def test_what_an_inventory_says_is_plain_python_with_nothing_of_ansibles(tmp_path: Path) -> None:
+    (tmp_path / "hosts.yml").write_text(
+        "nodes:\n  hosts: {a: {ansible_host: 192.0.2.1, ansible_port: 22}}\n"
+        "  vars: {firewall_allow: [{port: 80, proto: tcp, from: [nodes]}], ssh_hardening_old_clients: true}\n"
+    )
+    for name in ("a", "nodes"):
+        [host] = Inventory(str(tmp_path / "hosts.yml")).hosts(name)
+        assert kinds([host.name, list(host.groups), dict(host.variables)]) == {str, int, bool, list, dict}
+        assert host.variables["firewall_allow"] == [{"port": 80, "proto": "tcp", "from": ["nodes"]}]
+        assert host.variables["ssh_hardening_old_clients"] is True
+
+
 def test_a_users_ansible_settings_do_not_change_what_is_read(
     inventory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
