@@ -143,6 +143,7 @@ def test_control_is_killed(
         reached(control, step)
         play.kill()
     wait_for(lambda: control.stages() in ([], ["done"], ["reverted"]), 60, "it ends by itself")
+    wait_for(lambda: control.login().holds, 30, "a key gets in, once sshd has read its old files again")
     case.ends(OUTCOMES.get(step, "reverted"), told_on_host(control))
 
 
