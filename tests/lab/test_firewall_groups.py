@@ -111,6 +111,7 @@ def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.full
 def test_a_group_is_open_to_its_own(nodes: tuple[LabHost, ...], over_ipv6: str, tmp_path: Path) -> None:
     one, other, stranger = nodes
     listed = inventory(tmp_path, (one, other))
