@@ -93,7 +93,11 @@ def settings(facts: Facts, profile: Profile) -> tuple[dict[str, str], list[Why]]
         return values, why
     speed = _speed(facts) if kind == "auto" else int(kind) * 1000
     if isinstance(speed, Unknown):
-        return f"{BUFFERS}: auto: {speed.reason}. Name the speed in Gbit/s, or leave the variable out."
+        # Most virtual interfaces tell none: a preset that asks for `auto` is to serve them, too.
+        return values, [
+            *why,
+            Why(BUFFERS, f"left alone: {speed.reason}; the variable may name it, in Gbit/s"),
+        ]
     row = next(row for row in _data()["buffers"]["by_speed"] if speed <= row["up_to_mbit"])
     values |= {str(name): str(value) for name, value in row["set"].items()}
     source = _data()["buffers"]["source"]

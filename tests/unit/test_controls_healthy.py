@@ -112,6 +112,7 @@ def test_nothing_is_told_of_a_recording_without_answers() -> None:
         "host.limits",
         "host.kernel-settings",
         "host.time-service",
+        "host.hardware",
         "nccl.environment",
         "nccl.bindings",
         "nccl.gpu-direct",
