@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..facts.known import Absent, Unknown
+from ..profile import shapes
 from . import bindings_files, nccl_debug, nccl_env, nccl_file, nccl_platform
 from .nccl_names import problem, text
 from .nccl_network import Chosen, peers, socket_interface, unfit
@@ -55,6 +56,9 @@ def settings(facts: Facts, profile: Profile) -> Chosen:
         for key, value in named.items()
         if (said := problem(key, value) or nccl_debug.for_ever(key, value)) is not None
     ]
+    # A play without the command has not been through the check of a profile's values.
+    if (said := shapes.nccl_debug(profile["nccl_debug"])) is not None:
+        problems.append(f"nccl_debug: {said}.")
     if problems:
         return Chosen({}, refused=" ".join(problems))
     debug, debug_why = nccl_debug.asked(facts, profile)

@@ -130,6 +130,11 @@ def test_the_shape_of_nccl_debug(value: Any, problem: str | None) -> None:
     assert told is None if problem is None else problem in (told or "")
 
 
+def test_a_play_without_the_command_is_told_of_a_wrong_shape_too() -> None:
+    refused = nccl.wanted(facts(), profile(nccl_debug={"level": "INFO"}), stack()).refused
+    assert refused == "nccl_debug: is {level, until} and may have subsystems and file."
+
+
 AZURE = {
     "virtualization": said("microsoft\n"),
     "dmi": said({"sys_vendor": "Microsoft Corporation", "product_name": "Virtual Machine"}),
