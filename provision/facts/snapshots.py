@@ -36,7 +36,7 @@ def snapshots(texts: Mapping[str, str | Unknown] | Unknown) -> tuple[Snapshot, .
         return texts
     found = []
     for path, text in texts.items():
-        if path.split("/")[-2].endswith(".new"):
+        if path.removesuffix("/about.json").endswith(".new"):
             continue
         if isinstance(text, Unknown):
             return text
