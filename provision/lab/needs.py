@@ -22,9 +22,9 @@ TOOLS = {
     "ssh": "openssh-client",
     "setpriv": "util-linux",
 }
-# What virtual machines need beside that.
-VM_TOOLS = {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs", "cp": "coreutils"}
-VM_NODES = {"/dev/net/tun": "tap links", "/dev/loop-control": "loop devices"}
+# What a kind of host needs beside that: tools, and device files of the kernel with what they stand for.
+KIND_TOOLS = {"vm": {"qemu-system-x86_64": "qemu-system-x86", "mke2fs": "e2fsprogs"}}
+KIND_NODES = {"vm": {"/dev/net/tun": "tap links", "/dev/loop-control": "loop devices"}}
 NAMESPACES = ("unshare", "--mount", "--pid", "--fork", "--net", "--ipc", "--uts", "--cgroup")
 PROBE = RUN / "probe"  # something is mounted there in a mount table that ends with the probe
 OVERLAY = "mount -t overlay lab -o lowerdir=a,upperdir=b,workdir=c d"
@@ -35,7 +35,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 def missing_packages(kind: str | None = None) -> list[str]:
     """Debian packages whose tools hosts of a kind need and this machine lacks."""
     path = plain_environment()["PATH"]
-    tools = TOOLS | (VM_TOOLS if kind == "vm" else {})
+    tools = TOOLS | KIND_TOOLS.get(kind or "", {})
     missing = {package for tool, package in tools.items() if shutil.which(tool, path=path) is None}
     if not KEYRING.exists():
         missing.add("debian-archive-keyring")
@@ -83,8 +83,7 @@ def _kernel_lacks(kind: str | None = None) -> str | None:
     PROBE.mkdir(parents=True, exist_ok=True)
     if run([*NAMESPACES, "sh", "-c", script], check=False).returncode:
         return "the lab needs overlayfs, which this machine's kernel does not give"
-    if kind == "vm":
-        for node, what in VM_NODES.items():
-            if not Path(node).exists():
-                return f"virtual machines need {what} ({node}), which this machine's kernel does not give"
+    for node, what in KIND_NODES.get(kind or "", {}).items():
+        if not Path(node).exists():
+            return f"lab hosts of kind {kind} need {what} ({node}), which this machine's kernel does not give"
     return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ from provision.lab.double import install, nspawn_binds, parse_gpus
 from provision.lab.double.host import boot, control, daemon, kmod, main, modules, nvml, sync
 from provision.lab.double.host.faults import switch
 from provision.lab.double.host.world import World
+from provision.lab.double.placing import MODPROBE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -360,6 +362,20 @@ def test_install_puts_a_whole_double_into_a_root(tmp_path: Path, release: str) -
     assert nspawn_binds(state) == [f"--bind={state}:/var/lib/gpu-double"]
     machine = json.loads((state / "machine.json").read_text())
     assert [gpu["model"] for gpu in machine["gpus"]] == ["NVIDIA A100-SXM4-80GB"] * 2
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [("-q nvidia-uvm", "python"), ("-r nvidia", "python"), ("-q xfs", "kmod"), ("-a loop dm_mod", "kmod")],
+)
+def test_modules_that_are_not_the_drivers_cost_no_python(words: str, program: str) -> None:
+    said = subprocess.run(
+        ["sh", "-c", MODPROBE.replace("exec /", "echo /"), "modprobe", *words.split()],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert said.stdout.splitlines()[0] == f"/usr/lib/gpu-double/{program}/modprobe {words}"
 
 
 def test_what_runs_on_the_host_needs_the_standard_library_alone() -> None:

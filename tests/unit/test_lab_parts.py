@@ -207,6 +207,26 @@ def test_without_tools_one_message_has_the_command(monkeypatch: pytest.MonkeyPat
     assert caught.value.exit_code == 2
 
 
+def test_a_kind_of_host_has_needs_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "TOOLS", {"ls": "coreutils"})
+    monkeypatch.setattr(needs, "KEYRING", Path("/"))
+    monkeypatch.setattr(needs, "KIND_TOOLS", {"vm": {"no-such-tool": "a-package"}})
+    assert needs.missing_packages() == needs.missing_packages("container") == []
+    assert needs.missing_packages("vm") == ["a-package"]
+
+
+def test_a_kernel_without_tap_links_has_no_virtual_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs.os, "geteuid", lambda: 0)
+    monkeypatch.setattr(needs, "missing_packages", lambda _: [])
+    monkeypatch.setattr(needs, "run", lambda *_, **__: subprocess.CompletedProcess([], 0, "", ""))
+    monkeypatch.setattr(needs, "PROBE", Path("/tmp"))
+    monkeypatch.setattr(needs, "KIND_NODES", {"vm": {"/no/such/node": "tap links"}})
+    assert needs.can_run() is None
+    assert needs.could_run("vm") is False
+    with pytest.raises(Usage, match="kind vm need tap links"):
+        needs.require("vm")
+
+
 def test_a_failing_tool_is_quoted() -> None:
     with pytest.raises(Failure, match="code 3: so it is"):
         run(["sh", "-c", "echo so it is >&2; exit 3"])

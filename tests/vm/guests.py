@@ -20,21 +20,21 @@ PATIENCE = 300.0
 
 
 class Guest:
+    """Commands share a connection that is kept: an emulated processor takes a second for each login."""
+
     def __init__(self, host: LabHost) -> None:
         self.host = host
+        self._master = ["-o", f"ControlPath={host.place.run}/{host.number}.ssh"]
 
-    def try_(
-        self, command: str, stdin: str = "", limit: float = PATIENCE
-    ) -> subprocess.CompletedProcess[str]:
-        """Runs a command by a fresh connection and returns what became of it."""
-        argv = [*fresh_args(self.host.target()), command]
-        return subprocess.run(
-            argv, input=stdin, capture_output=True, text=True, check=False, timeout=limit, errors="replace"
-        )
+    def try_(self, command: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        """Runs a command and returns what became of it."""
+        keep = [*self._master, "-o", "ControlMaster=auto", "-o", "ControlPersist=60"]
+        program, *words = fresh_args(self.host.target())
+        return _call([program, *keep, *words, command], stdin)
 
-    def run(self, command: str, stdin: str = "", limit: float = PATIENCE) -> str:
+    def run(self, command: str, stdin: str = "") -> str:
         """What a command printed. It has to end with 0."""
-        done = self.try_(command, stdin, limit)
+        done = self.try_(command, stdin)
         assert done.returncode == 0, f"{command}: {done.returncode}: {done.stdout}{done.stderr}"
         return done.stdout.strip()
 
@@ -50,9 +50,10 @@ class Guest:
         """Has the guest restart itself and waits until it is back."""
         before = self.boot_id()
         self.try_("systemctl reboot")
+        self._hang_up()
 
         def back() -> bool:
-            said = self.try_("cat /proc/sys/kernel/random/boot_id")
+            said = _call([*fresh_args(self.host.target()), "cat /proc/sys/kernel/random/boot_id"])
             return said.returncode == 0 and said.stdout.strip() != before
 
         wait_until(back, "the guest is back")
@@ -61,6 +62,7 @@ class Guest:
     def cut_power(self) -> None:
         """Ends the machine at once; `start` boots it from the disks as they were then."""
         vm.cut_power(self.host)
+        self._hang_up()
 
     def start(self) -> None:
         """Boots a machine that is off and waits until it can be reached."""
@@ -72,6 +74,17 @@ class Guest:
         lines = self.run("lsblk -dnro NAME,SERIAL").splitlines()
         pairs = [line.split() for line in lines if line.startswith("nvme")]
         return {serial: name for name, serial in pairs}
+
+    def _hang_up(self) -> None:
+        """Forgets the connection that was kept; what it led to is gone."""
+        program, *words = fresh_args(self.host.target())
+        _call([program, *self._master, "-O", "exit", *words])
+
+
+def _call(argv: list[str], stdin: str = "") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        argv, input=stdin, capture_output=True, text=True, check=False, timeout=PATIENCE, errors="replace"
+    )
 
 
 def wait_until(true: Callable[[], bool], what: str, seconds: float = PATIENCE) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from guests import Guest, wait_until
 
+from provision.errors import Failure
 from provision.lab import vm
 
 if TYPE_CHECKING:
@@ -83,3 +86,47 @@ def test_list_shows_its_kind(guest: Guest) -> None:
 def test_the_double_is_on_the_bus(guest: Guest) -> None:
     assert len(re.findall(r"3D controller: NVIDIA .*A100", guest.run("lspci"))) == 2
     assert guest.run("cat /etc/gpu-double").startswith("GPU double, not real hardware")
+
+
+def test_an_audit_judges_the_running_kernel(guest: Guest) -> None:
+    argv = [*COMMAND, "audit", guest.host.name, "--format", "json"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert done.returncode in (1, 3), done.stderr  # a bare host
+    (host,) = json.loads(done.stdout)["hosts"]
+    findings = {finding["control"]: finding for finding in host["findings"]}
+    assert "another machine's" not in done.stdout, "a container's excuse"
+    assert findings["host.reboot-required"]["status"] == "pass"
+
+
+def test_a_reboot_reads_what_the_guest_wrote_to_its_boot_partition(guest: Guest) -> None:
+    before, disks = guest.boot_id(), guest.disks()
+    guest.run(
+        "touch /run/gone /root/stays && sed -i 's/ ro console/ ro lab.mark console/' /boot/grub/grub.cfg"
+    )
+    guest.reboot()
+    assert guest.boot_id() != before
+    assert "lab.mark" in guest.run("cat /proc/cmdline")
+    assert guest.run("test ! -e /run/gone && ls /root/stays") == "/root/stays"
+    assert guest.disks().keys() == disks.keys()
+
+
+def test_power_cut_and_controllers_in_another_order(guest: Guest) -> None:
+    before, disks = guest.boot_id(), guest.disks()
+    slots = "for c in /sys/class/nvme/*; do echo $(cat $c/serial) $(cat $c/address); done"
+    places = dict(line.split() for line in guest.run(slots).splitlines())
+    guest.run("echo kept > /root/kept && sync /root/kept && echo lost > /root/lost")
+    guest.cut_power()
+    assert guest.host.state == "off"
+    with pytest.raises(Failure, match="are not the disks"):
+        vm.reorder(guest.host, ["LABDISK0"])
+    vm.reorder(guest.host, vm.order(guest.host)[::-1])
+    guest.start()
+    assert guest.boot_id() != before
+    assert guest.run("cat /root/kept") == "kept"
+    assert not guest.run("cat /root/lost 2>/dev/null || true")
+    assert guest.disks().keys() == disks.keys()
+    assert guest.disks() != disks, "the kernel's names are the same in another order"
+    now = dict(line.split() for line in guest.run(slots).splitlines())
+    assert [now[x] for x in sorted(now, key=places.__getitem__)] == sorted(now.values(), reverse=True)
+    for serial, name in guest.disks().items():
+        assert guest.run(f"readlink -f {vm.disk(guest.host, serial).by_id}") == f"/dev/{name}"

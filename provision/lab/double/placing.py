@@ -19,6 +19,14 @@ HOST = Path(__file__).parent / "host"
 OWN = "usr/lib/gpu-double"
 KMOD = ("modprobe", "rmmod", "lsmod")
 
+# A boot calls modprobe a dozen times for modules that are not the driver's; starting Python for each takes
+# an emulated processor seconds. The real one goes by the name it is called with.
+MODPROBE = f"""#!/bin/sh
+# {MARK}: loading and unloading of the driver's modules; all others are the real modprobe's.
+case "$*" in *nvidia*) exec /{OWN}/python/modprobe "$@" ;; esac
+exec /{OWN}/kmod/modprobe "$@"
+"""
+
 UNITS = {
     "gpu-double.service": f"""[Unit]
 Description=GPU double: PCI devices and driver of GPUs that are not there ({MARK})
@@ -64,9 +72,13 @@ def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
     (own / "gpu-double").chmod(0o755)
     (own / "bin").mkdir(exist_ok=True)
     (root / ASIDE).mkdir(exist_ok=True)
-    programs = ("nvidia-smi", "nvidia-persistenced", *CONTAINER, *KMOD)
+    programs = ("nvidia-smi", "nvidia-persistenced", *CONTAINER, "rmmod", "lsmod")
     for name in (*programs, "dmesg", "after-dpkg", "boot", "notice-faults"):
         _link(own / "bin" / name, "../gpu-double")
+    (own / "bin/modprobe").write_text(MODPROBE)
+    (own / "bin/modprobe").chmod(0o755)
+    _link(own / "python/modprobe", "../gpu-double")
+    _link(own / "kmod/modprobe", "/bin/kmod")
     _link(root / "usr/local/sbin/gpu-double", f"/{OWN}/gpu-double")
     (root / "etc/gpu-double").write_text(f"{MARK}: {gpus}\n")
     (root / "var/lib/gpu-double").mkdir(parents=True, exist_ok=True)
