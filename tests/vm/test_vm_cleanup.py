@@ -59,6 +59,7 @@ def test_nothing_is_left_when_the_build_of_a_disk_was_killed(own_lab: Path) -> N
     assert traces() == []
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("own_lab")
 def test_up_takes_less_than_thirty_seconds_and_down_leaves_nothing() -> None:
     """Of what the machine gives when nothing else runs on it: that others run too is allowed for."""
