@@ -73,6 +73,7 @@ class Desk:
         out, _ = running.communicate(timeout=SECONDS)
         said = (self.folder / "said").read_text()
         host = json.loads(out)["hosts"][0] if out else {}
+        print(host.get("trouble"), host.get("reboot"), said[-4000:], sep="\n")  # shown where a test fails
         return running.returncode, {**host, "said": said}
 
     def to(self, branch: int) -> None:
