@@ -172,7 +172,7 @@ _BUILTINS: tuple[Item, ...] = (
     builtin("docker.started", "docker_started", lane="nvidia"),
     builtin("disks.by-id", "disks_by_id", lane="disks"),
     builtin("disks.space", "space", lane="disks"),
-    builtin("disks.surfaces", "surfaces", seconds=NORMAL),
+    builtin("disks.surfaces", "surfaces", seconds=20.0),
     builtin("nvme.smart", "nvme_smart", seconds=15.0),
     builtin("units.files", "unit_files"),
     builtin("units", "units", list(UNITS), PROPERTIES, seconds=NORMAL),
