@@ -3,6 +3,7 @@ do not; and `verify` sees which ports are open from outside, over both families.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import secrets
@@ -64,7 +65,7 @@ def over_ipv6(nodes: tuple[LabHost, ...]) -> Iterator[str]:
     on(host, f"ip -6 addr add {network}:7/64 dev host0 nodad")
     ours = [f"{network}:1/64", "dev", host.place.bridge]
     subprocess.run(["ip", "-6", "addr", "add", *ours, "nodad"], check=True)
-    yield f"{network}:7"
+    yield str(ipaddress.ip_address(f"{network}:7"))
     subprocess.run(["ip", "-6", "addr", "del", *ours], check=True)
 
 
@@ -121,7 +122,7 @@ def test_a_group_is_open_to_its_own(nodes: tuple[LabHost, ...], over_ipv6: str, 
     assert done.returncode == 0, done.stderr[-3000:]
     report: dict[str, Any] = json.loads(done.stdout)
     for host in report["hosts"]:
-        assert host["planned"] == ["firewall"]
+        assert "firewall" in host["planned"]
     [proven] = [host["checks"] for host in report["hosts"] if host["host"] == one.name]
     status = {c["check"]: (c["status"], c["message"]) for c in proven if c["check"].startswith("firewall.")}
     assert len(status) == 4
