@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from planner_host import facts, gpu, link, port, profile, said, with_gpus
+from cases import HEALTHY
+from planner_host import MISSING, facts, gpu, link, port, profile, said, with_gpus
 
 from provision.controls.hardware import hardware
 from provision.controls.model import Judged, Status
 from provision.controls.reading import table
 from provision.facts.known import Unknown
+from provision.planners import bindings_files, nccl_env, wanted_for
 from provision.profile import presets
+from provision.profile.compose import compose
+from provision.runs.look import judge
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -39,6 +43,15 @@ def test_the_page_is_up_to_date(tool: ModuleType) -> None:
     )
     assert set(tool.ORDER) == set(presets.names()) == set(table("presets")["presets"])
     assert {column for row in table("presets")["presets"].values() for column in row} <= set(tool._COLUMNS)
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_a_preset_names_limits_tools_and_files_that_it_explains(name: str) -> None:
+    variables = presets.load(name)[1]
+    roles = {role for role in ("nccl", "profiling_tools") for v in variables if v.startswith(f"{role}_")}
+    assert roles == {"nccl", "profiling_tools"}
+    text = (TREE / "inventory" / "group_vars" / f"{name}.yml").read_text(encoding="utf-8")
+    assert text.count("# ") >= 2
 
 
 def node(count: int = 8, **items: Any) -> Judged:
@@ -91,3 +104,20 @@ def test_what_cannot_be_told_is_unknown_and_a_container_is_left_out() -> None:
     assert hardware(node(virtualization=said("lxc\n"))).status is Status.SKIP
     own = node()
     assert hardware(Judged(own.facts, profile(), own.stack)).status is Status.SKIP
+
+
+@pytest.mark.parametrize("name", presets.names())
+def test_no_preset_asks_for_what_a_healthy_host_cannot_have(name: str) -> None:
+    chosen = compose(*presets.load(name), {}, {"nvidia_driver_source": "debian", "cuda_versions": []})
+    sysctl = HEALTHY.items["sysctl"]
+    # The recording is older than these questions.
+    asked_since = {
+        **{f"file:{path}": MISSING for path in (nccl_env.PATH, bindings_files.MAP, bindings_files.THREADS)},
+        "sysctl": {**sysctl, "stdout": sysctl["stdout"] + "fs.nr_open = 1048576\n"},
+    }
+    seen = judge(replace(HEALTHY, items={**HEALTHY.items, **asked_since}), chosen)
+    for role in ("limits", "profiling_tools", "nccl"):
+        planned = wanted_for(role, seen.judged.facts, chosen, seen.judged.stack)
+        assert planned.refused is None
+        asked = any(name.startswith(f"{role}_") for name in chosen.chosen)
+        assert bool(planned.files or planned.packages) is asked
