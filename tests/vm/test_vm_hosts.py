@@ -103,6 +103,7 @@ def test_a_reboot_reads_what_the_guest_wrote_to_its_boot_partition(guest: Guest)
     guest.run(
         "touch /run/gone /root/stays && sed -i 's/ ro console/ ro lab.mark console/' /boot/grub/grub.cfg"
     )
+    guest.run("update-initramfs -u -k all")
     guest.reboot()
     assert guest.boot_id() != before
     assert "lab.mark" in guest.run("cat /proc/cmdline")

@@ -8,9 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from ...errors import Usage
+from ...yaml_text import read_yaml
 
 HERE = Path(__file__).parent
 
@@ -20,7 +19,7 @@ def models() -> dict[str, dict[str, Any]]:
     """Product name as nvidia-smi prints it -> what is known of the card (models/*.yml)."""
     found: dict[str, dict[str, Any]] = {}
     for file in sorted((HERE / "models").glob("*.yml")):
-        for name, card in yaml.safe_load(file.read_text()).items():
+        for name, card in read_yaml(file.read_text()).items():
             found[name] = card | {"name": name}
     return found
 
@@ -28,7 +27,7 @@ def models() -> dict[str, dict[str, Any]]:
 @cache
 def platforms() -> dict[str, dict[str, Any]]:
     """Kind of machine -> its NUMA nodes, slots, NICs and how its NVLinks run (platforms.yml)."""
-    loaded: dict[str, dict[str, Any]] = yaml.safe_load((HERE / "platforms.yml").read_text())
+    loaded: dict[str, dict[str, Any]] = read_yaml((HERE / "platforms.yml").read_text())
     return loaded
 
 

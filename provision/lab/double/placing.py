@@ -27,6 +27,15 @@ case "$*" in *nvidia*) exec /{OWN}/python/modprobe "$@" ;; esac
 exec /{OWN}/kmod/modprobe "$@"
 """
 
+# An initial RAM disk has no GPU to stand in for and none of our programs: it gets the real ones, or the host
+# would find no module for its own root at the next boot. initramfs-tools(7): these hooks run after the
+# packages' own, of which kmod's copied our links.
+INITRAMFS_HOOK = f"""#!/bin/sh
+# {MARK}
+[ "$1" = prereqs ] && exit 0
+for name in modprobe rmmod; do ln -sf ../bin/kmod "$DESTDIR/sbin/$name"; done
+"""
+
 UNITS = {
     "gpu-double.service": f"""[Unit]
 Description=GPU double: PCI devices and driver of GPUs that are not there ({MARK})
@@ -68,15 +77,14 @@ def install(root: Path, gpus: GpuSpec, release: str, *, state: Path) -> None:
     shutil.copytree(
         HOST, own / "gpu_double", ignore=shutil.ignore_patterns("__pycache__", "entry.py"), dirs_exist_ok=True
     )
-    (own / "gpu-double").write_text((HOST / "entry.py").read_text())
-    (own / "gpu-double").chmod(0o755)
+    _program(own / "gpu-double", (HOST / "entry.py").read_text())
     (own / "bin").mkdir(exist_ok=True)
     (root / ASIDE).mkdir(exist_ok=True)
     programs = ("nvidia-smi", "nvidia-persistenced", *CONTAINER, "rmmod", "lsmod")
     for name in (*programs, "dmesg", "after-dpkg", "boot", "notice-faults"):
         _link(own / "bin" / name, "../gpu-double")
-    (own / "bin/modprobe").write_text(MODPROBE)
-    (own / "bin/modprobe").chmod(0o755)
+    _program(own / "bin/modprobe", MODPROBE)
+    _program(root / "etc/initramfs-tools/hooks/gpu-double", INITRAMFS_HOOK)
     _link(own / "python/modprobe", "../gpu-double")
     _link(own / "kmod/modprobe", "/bin/kmod")
     _link(root / "usr/local/sbin/gpu-double", f"/{OWN}/gpu-double")
@@ -115,6 +123,12 @@ def _divert(root: Path, *, merged: bool) -> None:
     listed = root / "var/lib/dpkg/diversions"
     kept = listed.read_text() if listed.exists() else ""
     listed.write_text(kept + "".join(f"/{path}\n/{to}\n:\n" for path, to in moves.items()))
+
+
+def _program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def _link(path: Path, target: str) -> None:
