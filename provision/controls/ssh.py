@@ -10,6 +10,7 @@ from ..facts.known import Absent, Unknown
 from ..planners import ssh_hardening as planner
 from ..planners.ssh_algorithms import CLASSIC, Removal
 from ..planners.ssh_refusal import root_login as wanted_root_login
+from ..yaml_text import read_yaml
 from .model import Judged, Severity, Verdict, control, failed, passed, skipped, unknown
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ def cloud_init(host: Judged) -> Verdict:
     if isinstance(text, Absent):
         return failed("ssh_pwauth: false", f"{planner.CLOUD_INIT} is not there")
     try:
-        said = yaml.safe_load(text)
+        said = read_yaml(text)
     except yaml.YAMLError as e:
         return failed("ssh_pwauth: false", f"{planner.CLOUD_INIT} is no YAML: {e}")
     if isinstance(said, dict) and said.get("ssh_pwauth") is False:

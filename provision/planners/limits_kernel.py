@@ -9,9 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from ..facts.known import Absent, Unknown
+from ..yaml_text import read_yaml
 from .wanted import File, Wanted, Why
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ _DATA = Path(__file__).parent.parent / "catalog" / "data" / "kernel_settings.yml
 
 @cache
 def _data() -> Mapping[str, Any]:
-    return dict(yaml.safe_load(_DATA.read_text(encoding="utf-8")))
+    return dict(read_yaml(_DATA.read_text(encoding="utf-8")))
 
 
 def named(profile: Profile) -> tuple[str, ...]:
