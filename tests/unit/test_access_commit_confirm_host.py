@@ -59,6 +59,39 @@ def test_confirmed_change_stays_and_leaves_no_traces_beside_the_files(host: Host
     assert state.status(host.places)["state"] == "idle"
 
 
+def test_a_file_that_nobody_wrote_needs_no_writing_to_be_put_back(host: Host) -> None:
+    """A file that refuses to be written (chattr +i) must not keep the host in `reverting` for that."""
+    stays, other = host.etc / "stays", host.etc / "other"
+    stays.write_text("as it was\n")
+    other.write_text("old\n")
+    host.apply(files=[file(other, "new\n")], paths=[str(stays)])
+    before = stays.stat()
+    assert host.revert("timer", "aa") == 0
+    assert host.stage() == "reverted"
+    assert (stays.stat().st_ino, stays.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert host.tree().keys() == {"stays", "other"}, "nothing is left beside it either"
+    assert other.read_text() == "old\n"
+
+
+def test_a_file_whose_mode_alone_was_changed_is_put_back(host: Host) -> None:
+    path = host.etc / "main"
+    path.write_text("same\n")
+    path.chmod(0o600)
+    host.apply(paths=[str(path)])
+    path.chmod(0o644)
+    assert host.revert("timer", "aa") == 0
+    assert path.stat().st_mode & 0o7777 == 0o600
+
+
+def test_a_second_run_is_not_told_that_what_goes_back_can_still_be_confirmed(host: Host) -> None:
+    host.apply(files=[file(host.etc / "main", "new\n")])
+    with pytest.raises(arming.Stopped, match="s left to confirm it"):
+        host.apply(id="bb")
+    host.places.of("armed", "aa").rename(host.places.of("reverting", "aa"))
+    with pytest.raises(arming.Stopped, match="not all of it is put back, see"):
+        host.apply(id="bb")
+
+
 def test_revert_puts_back_content_mode_owner_time_and_absence(host: Host) -> None:
     main = host.etc / "main"
     main.write_bytes(b"old without a last line end, and \xff")

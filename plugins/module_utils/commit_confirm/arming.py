@@ -97,8 +97,10 @@ def _refuse_second(places: Places) -> None:
         told = about(directory)
         left = max(0.0, remaining(places, directory))
         who = f"{told.get('holder', 'another run')} is changing {told.get('name') or 'this host'}"
+        # What is going back already can no longer be confirmed, however much of its time is left.
+        waits = left and directory.name.startswith("armed.")
         how = (
-            f"has {left:.0f} s left to confirm it" if left else f"not all of it is put back, see {directory}"
+            f"has {left:.0f} s left to confirm it" if waits else f"not all of it is put back, see {directory}"
         )
         raise Stopped(f"{who} and {how}", "untouched")
 

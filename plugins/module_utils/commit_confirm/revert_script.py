@@ -73,8 +73,15 @@ beside() { printf '%s/.%s.gpu-provision-%s' "$(dirname "$1")" "$(basename "$1")"
 
 label() { if command -v restorecon >/dev/null 2>&1; then restorecon "$1" 2>/dev/null || :; fi; }
 
+# A file that nobody wrote since needs nothing, and may be the one that cannot be written (chattr +i).
+untouched() {
+    [ -f "$2" ] && [ ! -L "$2" ] && [ ! -L "$1" ] && cmp -s "$1" "$2" || return 1
+    [ "$(stat -c '%a %u %g %y' "$1")" = "$(stat -c '%a %u %g %y' "$2")" ]
+}
+
 # The copy beside the file needs no space to be put in place; the one in the snapshot is for the second try.
 put_file() {
+    ! untouched "$1" "$2" || return 0
     ready=$(beside "$2" "$id")
     if [ -e "$ready" ]; then
         mv -fT "$ready" "$2" && label "$2"
