@@ -100,7 +100,10 @@ def firewall_allow(value: Any) -> str | None:
             return f"{entry!r} has no port; an entry is {{port, proto, from, why}}"
         if extra := sorted(set(map(str, entry)) - {"port", "proto", "from", "why"}):
             return f"{extra[0]} is no part of an entry: it has port, proto, from and why"
-        if problem := _port(entry["port"]) or sources(entry.get("from") or []):
+        # A list that came out empty, of a template for instance, must not open the port to the world.
+        if "from" in entry and not entry["from"]:
+            return f"from of port {entry['port']} names nobody; leave it out where everybody may come"
+        if problem := _port(entry["port"]) or sources(entry.get("from", [])):
             return problem
         if entry.get("proto") not in (None, "tcp", "udp"):
             return f"proto is tcp or udp, not {entry['proto']}"

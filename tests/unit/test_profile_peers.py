@@ -103,6 +103,8 @@ def test_a_presets_group_is_always_there() -> None:
         ({"firewall_allow": [{"port": "8000-"}]}, "is no port"),
         ({"firewall_allow": [{"port": True}]}, "is no port"),
         ({"firewall_allow": [{"port": 1, "from": ["a b"]}]}, "neither a network nor"),
+        ({"firewall_allow": [{"port": 1, "from": []}]}, "names nobody; leave it out"),
+        ({"firewall_allow": [{"port": 1, "from": None}]}, "names nobody; leave it out"),
         ({"firewall_allow": [{"port": 1, "proto": "sctp"}]}, "proto"),
         ({"firewall_peers": {"n": "10.0.0.1"}}, "must be a list"),
         ({"firewall_cluster_traffic": ["mpi"]}, "mpi"),
