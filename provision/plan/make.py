@@ -35,7 +35,7 @@ def make(
     waiting, blind = _unknowns(findings, {f.control for f in mended})
     named = {f.role for f in mended}
     roles = [role for role in order if role in named or role in always]
-    refused = [f"{f.control} is unknown: {f.actual}" for f in blind if f.role in order]
+    refused = _unseen([f for f in blind if f.role in order])
     steps = []
     for role in roles:
         wanted = wanted_for(role, judged.facts, judged.profile, judged.stack)
@@ -48,6 +48,17 @@ def make(
     if refused:
         return Plan(host, refused=tuple(refused))
     return Plan(host, tuple(steps), later)
+
+
+def _unseen(blind: Sequence[Finding]) -> list[str]:
+    """Each reason once, with all the controls that it keeps from an answer: one broken file keeps many."""
+    reasons: dict[str, list[str]] = {}
+    for finding in blind:
+        reasons.setdefault(finding.actual, []).append(finding.control)
+    return [
+        f"{', '.join(controls)} {'is' if len(controls) == 1 else 'are'} unknown: {reason}"
+        for reason, controls in reasons.items()
+    ]
 
 
 def _unknowns(findings: Sequence[Finding], mended: Collection[str]) -> tuple[list[Finding], list[Finding]]:

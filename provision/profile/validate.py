@@ -59,7 +59,25 @@ def _wrong_type(variable: Variable, value: Any) -> str | None:
 
     name = variable.name
     result = ArgumentSpecValidator({name: _checkable(variable)}).validate({name: value})
-    return result.error_messages[0].removeprefix(f"{name}: ") if result.error_messages else None
+    if not result.error_messages:
+        return None
+    return _plainly(variable.spec, value) or result.error_messages[0].removeprefix(f"{name}: ")
+
+
+def _plainly(spec: Mapping[str, Any], value: Any) -> str | None:
+    """What is wrong with the type of a value that Ansible refused; Ansible tells it by Python's classes."""
+    kind, parts = spec.get("type"), ", ".join(spec.get("options") or ())
+    if kind == "list" and not isinstance(value, str | list | tuple):
+        return f"must be a list, not {value!r}"
+    if kind == "list" and spec.get("elements") == "dict":
+        entries = value if isinstance(value, list | tuple) else [value]
+        wrong = [entry for entry in entries if not isinstance(entry, dict)]
+        return f"must be a list of mappings ({parts}), and {wrong[0]!r} is none" if wrong else None
+    if kind == "dict" and not isinstance(value, dict):
+        return f"must be a mapping, not {value!r}"
+    if kind == "int" and not (isinstance(value, str | int) and str(value).lstrip("-").isdigit()):
+        return f"must be a whole number, not {value!r}"
+    return f"must be true or false, not {value!r}" if kind == "bool" else None
 
 
 def _no_controls(value: Any) -> str | None:

@@ -100,6 +100,18 @@ def test_any_other_unknown_of_a_role_refuses_the_plan() -> None:
     assert plan.refused == ("b.b is unknown: no right to read it",)
 
 
+def test_what_keeps_several_controls_from_an_answer_is_said_once() -> None:
+    found = [
+        finding("a.a", Status.UNKNOWN, "first", actual="a file is broken"),
+        finding("b.b", Status.UNKNOWN, "second", actual="no right to read it"),
+        finding("c.c", Status.UNKNOWN, "first", actual="a file is broken"),
+    ]
+    assert make("h", judged(), found, ORDER).refused == (
+        "a.a, c.c are unknown: a file is broken",
+        "b.b is unknown: no right to read it",
+    )
+
+
 def test_an_unknown_that_no_role_mends_refuses_nothing() -> None:
     assert make("h", judged(), [finding("a.a", Status.UNKNOWN, None)], ORDER).empty
 

@@ -54,6 +54,27 @@ def test_a_wrong_variable_is_named(values: dict[str, object], says: str, layer: 
     assert caught.value.exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("firewall_allow", [80], "must be a list of mappings (port, proto, from, why), and 80 is none"),
+        ("firewall_allow", [None], "and None is none"),
+        ("firewall_allow", "ssh", "and 'ssh' is none"),
+        ("firewall_allow", {"port": 80}, "must be a list, not {'port': 80}"),
+        ("ssh_hardening_admins", ["ada"], "must be a list of mappings (name, keys, sudo), and 'ada' is none"),
+        ("firewall_peers", [1], "must be a mapping, not [1]"),
+        ("firewall_confirm_seconds", "soon", "must be a whole number, not 'soon'"),
+        ("firewall_confirm_seconds", [1], "must be a whole number, not [1]"),
+        ("firewall_managed", "mabye", "must be true or false, not 'mabye'"),
+    ],
+)
+def test_a_wrong_type_is_told_in_words_of_yaml(name: str, value: object, says: str) -> None:
+    with pytest.raises(Usage) as caught:
+        compose("p", {}, {}, {name: value})
+    assert says in str(caught.value)
+    assert "class" not in str(caught.value)
+
+
 def test_an_inventory_may_hold_variables_of_other_roles() -> None:
     compose("p", {}, {"ntp_server": "x", "ansible_user": "root"}, {})
     with pytest.raises(Usage):
