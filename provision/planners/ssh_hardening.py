@@ -113,8 +113,8 @@ def drop_in(sshd: Sshd, root_login: str, gone: tuple[Removal, ...]) -> str:
     if any("challengeresponseauthentication" in case.options for case in sshd.cases):
         # Until OpenSSH 8.6 this was a keyword of its own and opened passwords through PAM.
         lines.append("ChallengeResponseAuthentication no")
-    if root_login == "no":
-        inside.append("PermitRootLogin no")
+    if root_login == "no" or _opened_for_root(sshd):
+        inside.append(f"PermitRootLogin {root_login}")
     if root_login == "no" or others_root_login(sshd) not in STRICTER:
         lines.append(f"PermitRootLogin {root_login}")
     lines += [removal.line for removal in gone]
@@ -130,6 +130,19 @@ def others_root_login(sshd: Sshd) -> str:
         if setting.keyword == "permitrootlogin" and setting.match is None and setting.path != DROP_IN:
             return setting.value.strip('"').lower()
     return "prohibit-password"
+
+
+def _opened_for_root(sshd: Sshd) -> bool:
+    """Whether Match blocks of others take root's password, and nothing of theirs is stricter than a key.
+
+    Where something is, a value for all would let root in where they keep it out; that is left to a person.
+    """
+    matched = {
+        setting.value.strip('"').lower()
+        for setting in sshd.settings
+        if setting.keyword == "permitrootlogin" and setting.match is not None and setting.path != DROP_IN
+    }
+    return "yes" in matched and not {*matched, others_root_login(sshd)}.intersection(STRICTER)
 
 
 def read_first(settings: tuple[Setting, ...]) -> bool:

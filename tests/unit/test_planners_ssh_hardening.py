@@ -259,6 +259,23 @@ def test_another_administrator_may_close_root() -> None:
 
 
 @pytest.mark.parametrize(
+    ("main", "closed"),
+    [
+        ("Match Address 10.0.0.0/8\n    PermitRootLogin yes\n", True),
+        ("Match Address 10.0.0.0/8\n    PermitRootLogin prohibit-password\n", False),
+        (
+            "Match User root\n    PermitRootLogin no\nMatch Address 10.0.0.0/8\n    PermitRootLogin yes\n",
+            False,
+        ),
+        ("PermitRootLogin no\nMatch Address 10.0.0.0/8\n    PermitRootLogin yes\n", False),
+    ],
+)
+def test_a_match_block_that_opens_root_is_closed_where_nothing_else_opens(main: str, closed: bool) -> None:
+    inside = text_of(facts(files={MAIN: f"{DEBIAN_MAIN}{main}"})).split("Match all")[1]
+    assert ("    PermitRootLogin prohibit-password\n" in inside) is closed
+
+
+@pytest.mark.parametrize(
     "variables",
     [
         {"ssh_hardening_root_login": "no"},
