@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from plays import Controller
 
-from provision.converge.reboot import reboot
-
 if TYPE_CHECKING:
     from archive.served import Archive
 
@@ -77,15 +75,8 @@ class Whole:
         return self("bootstrap", *settings, words=("--yes", *words))
 
     def moved(self, *settings: str, words: tuple[str, ...] = ()) -> Ended:
-        """Bootstrap to another driver, and again after a reboot where the old one is still loaded.
-
-        A container's kernel is its machine's, so that no control asks for that reboot here.
-        """
-        ended = self.bootstrap(*settings, words=words)
-        if "Driver/library version mismatch" not in ended.told:
-            return ended
-        reboot(self.host.target())
-        return self.bootstrap(*settings, words=words)
+        """Bootstrap to another driver, through the reboot that loads it."""
+        return self.bootstrap(*settings, words=(*words, "--reboot", "allow"))
 
     def installed(self) -> dict[str, str]:
         """Versions of the driver's packages and of the fabric's, by name."""
