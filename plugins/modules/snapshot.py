@@ -136,8 +136,8 @@ class Taking:
     def __init__(self, module):
         self.module, self.asked = module, module.params
         self.there = store.names()
-        newest = self.there[-1] if self.there else ""
-        self.result = {"changed": False, "snapshot": newest, "removed": []}
+        self.newest = self.there[-1] if self.there else ""
+        self.result = {"changed": False, "snapshot": self.newest, "removed": []}
 
     def run(self):
         try:
@@ -153,6 +153,7 @@ class Taking:
         told = "No snapshot could be taken, so there would be no way back: %s" % why
         if self.asked["required"] or self.asked["absent"]:
             self.module.fail_json(msg=told, **dict(self.result, state="untouched"))
+        self.result.update(changed=False, snapshot=self.newest)
         self.module.warn(told)
 
     def remove(self, names):
@@ -167,7 +168,8 @@ class Taking:
             return
         began = time.monotonic()
         packages, held = host.packages(), ours.holds()
-        kept = host.scope(packages, {each for names in held.values() for each in names})
+        # What came along with ours goes again on a way back, and is needed on the way forward after it.
+        kept = host.scope(packages, {each for names in held.values() for each in names} | set(ours.brought()))
         older = [os.path.join(store.ROOT, each, "debs") for each in reversed(self.there)]
         self.room([packages[each] for each in kept])
         folder = store.begin(name)

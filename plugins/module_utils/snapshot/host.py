@@ -34,10 +34,10 @@ def packages():
     return found
 
 
-def scope(known, held_by_us):
+def scope(known, ours):
     """Names of the installed packages whose .deb files a snapshot keeps."""
     there = (name for name, package in known.items() if package["state"][1:2] == "i")
-    return sorted(name for name in there if _DRIVER.match(name) or name in held_by_us)
+    return sorted(name for name in there if _DRIVER.match(name) or name in ours)
 
 
 def marks(what):
