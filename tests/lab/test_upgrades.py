@@ -150,7 +150,7 @@ def test_from_branch_to_branch_and_back_the_same_way(desk: Desk) -> None:
 @pytest.mark.full
 def test_a_release_that_no_archive_has_leaves_the_host_as_it_was(desk: Desk) -> None:
     before = desk.shell(SEEN)
-    code, told = desk.run("upgrade", "--driver", "595.1.1")
+    code, told = desk.run("upgrade", "--driver", "595.90.01")
     assert code == 1, told
     assert told["state"] in ("untouched", "reverted")
     assert desk.shell(SEEN) == before
@@ -159,7 +159,7 @@ def test_a_release_that_no_archive_has_leaves_the_host_as_it_was(desk: Desk) -> 
 @pytest.mark.full
 def test_a_snapshot_command_that_fails_leaves_the_host_untouched(desk: Desk) -> None:
     before = desk.shell(SEEN)
-    code, told = desk.run("upgrade", "--driver", "595", "--set", "snapshot_command=false")
+    code, told = desk.run("upgrade", "--driver", "595", "--set", "snapshot_command=exit 7")
     assert (code, told["state"]) == (1, "untouched"), told
     assert "there is no snapshot" in told["trouble"]
     assert desk.shell(SEEN) == before
