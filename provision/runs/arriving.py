@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from provision.converge.reboot import reboot
+from provision.errors import Failure
 from provision.plan.asked import ALL
 
 from .host import Traveller
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from provision.plan.asked import Asked
+    from provision.report.progress import Progress
 
     from .fleet import Fleet, Line
 
@@ -81,3 +84,16 @@ def look_at(fleet: Fleet, travellers: Iterable[Traveller]) -> None:
             going[name].look, going[name].reached = seen, True
         else:
             going[name].failure = seen
+
+
+def back_from_reboot(fleet: Fleet, traveller: Traveller, progress: Progress) -> bool:
+    """Reboot a host and log in again; False, with its failure, where it is not back in time."""
+    line = fleet.lines[traveller.name]
+    progress.step(traveller.name, "reboot", "waiting for another boot to answer")
+    try:
+        reboot(line.target, sudo_password=line.managed.secrets.sudo)
+        line.again()
+    except Failure as e:
+        traveller.failure = e
+        return False
+    return True

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from provision.converge import Outcome, State
-from provision.converge.reboot import reboot
 from provision.errors import Failure
 
-from .arriving import look_at
+from .arriving import back_from_reboot, look_at
 from .converging import play
 
 if TYPE_CHECKING:
@@ -75,12 +74,5 @@ def stale(traveller: Traveller) -> str:
 
 def restart(fleet: Fleet, traveller: Traveller, progress: Progress) -> None:
     """Reboot a host and look at it again; where it is not back in time, that is its failure."""
-    line = fleet.lines[traveller.name]
-    progress.step(traveller.name, "reboot", "waiting for another boot to answer")
-    try:
-        reboot(line.target, sudo_password=line.managed.secrets.sudo)
-        line.again()
-    except Failure as e:
-        traveller.failure = e
-        return
-    look_at(fleet, [traveller])
+    if back_from_reboot(fleet, traveller, progress):
+        look_at(fleet, [traveller])

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from provision.converge import Outcome
-from provision.converge.reboot import reboot
 from provision.converge.result import State
 from provision.errors import Failure, Unreached
 
-from .arriving import look_at
+from .arriving import back_from_reboot, look_at
 from .converging import run_pass
 from .directory import file_name
 from .order import Order, hold_back, stops
@@ -120,15 +119,8 @@ class Passes:
             make_plan(traveller)
 
     def _reboot(self, traveller: Traveller, progress: Progress) -> None:
-        line = self._fleet.lines[traveller.name]
-        progress.step(traveller.name, "reboot", "waiting for another boot to answer")
-        try:
-            reboot(line.target, sudo_password=line.managed.secrets.sudo)
-            line.again()
-        except Failure as e:
-            traveller.failure = e
-            return
-        self._look_at([traveller], "after-reboot", progress)
+        if back_from_reboot(self._fleet, traveller, progress):
+            self._look_at([traveller], "after-reboot", progress)
 
     def _look_at(self, travellers: Sequence[Traveller], when: str, progress: Progress) -> None:
         for traveller in travellers:

@@ -13,6 +13,7 @@ import pytest
 from plugins.module_utils.data_disks import looking, mounting, notes, tables
 from plugins.module_utils.data_disks.commands import Refused
 from provision.facts import Facts
+from provision.planners import data_disks_now
 from provision.recording.collect import surfaces
 from provision.recording.model import Recording
 
@@ -121,3 +122,8 @@ def test_the_module_and_the_facts_find_the_same_marks(
     monkeypatch.setattr(looking, "signatures", lambda _, real=looking.signatures: real(str(image)))
     assert list(found["sdx"].marks) == disk.marks()
     assert found["sdx"].empty == (content == "blank")
+
+
+def test_host_and_planner_hold_a_mount_against_the_same_options() -> None:
+    """The module runs on the host, without the planner: each has its list."""
+    assert set(mounting._SHOWN) == data_disks_now.SHOWN

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from silent import Silent
 
 from provision.controls.model import Disrupts, Finding, Judged, Severity, Status
 from provision.converge.result import ConvergeResult, HostResult, Outcome, State
@@ -97,23 +98,6 @@ def _result(host: str, outcome: Outcome, state: State, roles: tuple[str, ...]) -
     if outcome is Outcome.DONE:
         return HostResult(host, outcome, state, roles, roles, None, None, "", 1, 1, 0, 0, 1.0)
     return HostResult(host, outcome, state, roles, (), CUTS, None, "no login", 1, 1, 0, 0, 1.0)
-
-
-class Silent:
-    """A progress that only keeps what it was told of no one host."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-    def step(self, *_: object) -> None: ...
-    def end(self, *_: object) -> None: ...
-    def on_event(self, *_: object) -> None: ...
-    def say(self, message: str) -> None:
-        self.said.append(message)
 
 
 @pytest.fixture

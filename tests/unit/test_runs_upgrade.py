@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from planner_host import said
+from silent import Silent
 
 from provision.controls.model import Disrupts, Finding, Judged, Severity, Status
 from provision.converge.result import ConvergeResult, HostResult, Outcome, State
@@ -41,21 +42,6 @@ def look(*findings: Finding, **items: Any) -> Look:
 
 def result(outcome: Outcome = Outcome.DONE, state: State = State.DONE, message: str = "") -> HostResult:
     return HostResult("a", outcome, state, (), ("nvidia_driver",), None, None, message, 1, 1, 0, 0, 1.0)
-
-
-class Silent:
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def __enter__(self) -> Silent:
-        return self
-
-    def __exit__(self, *_: object) -> None: ...
-    def step(self, *_: object) -> None: ...
-    def end(self, *_: object) -> None: ...
-    def on_event(self, *_: object) -> None: ...
-    def say(self, message: str) -> None:
-        self.said.append(message)
 
 
 @pytest.fixture
